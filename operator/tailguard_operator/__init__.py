@@ -1,0 +1,1 @@
+"""The operator: watches InferenceServices, decides by pure functions, applies the result."""
