@@ -1,0 +1,1 @@
+"""Pure planning: the observed world and the time in, the desired state out."""
