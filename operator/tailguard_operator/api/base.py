@@ -4,10 +4,13 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, ClassVar, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, GetJsonSchemaHandler, ValidationError, model_validator
 from pydantic.alias_generators import to_camel
+from pydantic_core import CoreSchema, PydanticCustomError
+
+from tailguard_operator.api.rules import VALIDATIONS, Matches, Rule
 
 GROUP = "tailguard.dev"
 VERSION = "v1alpha1"
@@ -16,12 +19,23 @@ API_VERSION = f"{GROUP}/{VERSION}"
 DURATION_PATTERN = r"^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$"
 Duration = Annotated[
     str,
-    Field(max_length=32, pattern=DURATION_PATTERN, examples=["800ms", "10m", "1h30m"]),
+    Field(max_length=32),
+    Matches(DURATION_PATTERN, "must be a duration in Go's syntax; write it like 800ms, 30s, 10m or 1h30m"),
 ]
 """A length of time in Go's syntax."""
 
-Name = Annotated[str, Field(min_length=1, max_length=63, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")]
+Name = Annotated[
+    str,
+    Field(max_length=63),
+    Matches(
+        r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$",
+        "must be lower-case letters, digits and '-', with a letter or digit at both ends; write it like short-prompts",
+    ),
+]
 """A DNS label."""
+
+EnvironmentEntry = Annotated[str, Field(max_length=32768)]
+"""One fact about where something was measured, such as the flags of the engine."""
 
 Timestamp = Annotated[str, Field(max_length=32, json_schema_extra={"format": "date-time"})]
 """RFC 3339 in UTC, seconds."""
@@ -69,7 +83,7 @@ class FieldProblem:
         return f"{self.field}: {self.value} is not allowed; {self.allowed}"
 
 
-class InvalidObject(ValueError):
+class InvalidObject(ValueError):  # noqa: N818 (a state of the object, as in the condition InvalidSpec)
     """An object that its model refuses. `problems` names each field, value and what is allowed."""
 
     def __init__(self, problems: Iterable[FieldProblem]):
@@ -83,6 +97,22 @@ class Model(BaseModel):
     model_config = ConfigDict(
         alias_generator=to_camel, populate_by_name=True, frozen=True, extra="forbid", use_enum_values=False
     )
+    rules: ClassVar[tuple[Rule, ...]] = ()
+    """What has to hold between the fields of the object."""
+
+    @model_validator(mode="after")
+    def _keep_rules(self) -> Self:
+        broken = next((rule for rule in self.rules if not rule.holds(self)), None)
+        if broken:
+            raise PydanticCustomError("rule", "{message}", {"message": broken.message, "field": broken.field})
+        return self
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+        schema = handler.resolve_ref_schema(handler(core))
+        if cls.rules:
+            schema[VALIDATIONS] = [rule.schema() for rule in cls.rules]
+        return schema
 
     def to_object(self) -> dict[str, Any]:
         """Plain JSON data, without fields that are unset or empty of meaning (None)."""
@@ -106,4 +136,5 @@ def _problems(error: ValidationError, root: str) -> Iterable[FieldProblem]:
         path = root
         for part in item["loc"]:
             path += f"[{part}]" if isinstance(part, int) else f".{part}"
+        path += item.get("ctx", {}).get("field", "")
         yield FieldProblem(path, repr(item.get("input"))[:120], item["msg"])

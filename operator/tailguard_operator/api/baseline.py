@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from tailguard_operator.api.base import Model, Timestamp
+from tailguard_operator.api.base import EnvironmentEntry, Model, Timestamp
 
 
 class Calibration(StrEnum):
@@ -51,7 +51,7 @@ class BaselineSpec(Model):
     spec_hash: Annotated[str, Field(max_length=63, description="Hash of what the user wrote.")]
     key: Annotated[str, Field(max_length=63, description="Hash of revision, workload, classes and environment.")]
     workload_hash: Annotated[str, Field(max_length=64, description="Hash of the workload.")]
-    environment: Annotated[dict[str, str], Field(max_length=64, description="The environment measured in.")]
+    environment: Annotated[dict[str, EnvironmentEntry], Field(max_length=64, description="The environment measured in.")]
     calibration: Annotated[
         Calibration,
         Field(description="Measured by an A/A pair, Promoted from a canary's samples, or Missing."),

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from tailguard_operator.api.base import Model, Timestamp
+from tailguard_operator.api.base import EnvironmentEntry, Model, Timestamp
 from tailguard_operator.api.conditions import Condition
 from tailguard_operator.api.service import SlotSize
 
@@ -63,8 +63,16 @@ class BenchmarkSpec(Model):
             json_schema_extra={"x-kubernetes-preserve-unknown-fields": True},
         ),
     ]
+    objectives: Annotated[
+        list[dict[str, Any]] | None,
+        Field(
+            max_length=256,
+            description="Latency bounds that are checked on both arms: requestClass, metric, percentile, maxMicroseconds.",
+            json_schema_extra={"x-kubernetes-list-type": "atomic"},
+        ),
+    ] = None
     environment: Annotated[
-        dict[str, str] | None, Field(max_length=64, description="The environment, pinned with the result.")
+        dict[str, EnvironmentEntry] | None, Field(max_length=64, description="The environment, pinned with the result.")
     ] = None
 
 

@@ -38,6 +38,10 @@ class RevisionRef(Model):
     revision: Annotated[str, Field(max_length=63, description="Hash of the rendered content.")]
     spec_hash: Annotated[str, Field(max_length=63, description="Hash of what the user wrote.")]
     since: Annotated[Timestamp | None, Field(description="Since when it has this role.")] = None
+    slot: Annotated[int, Field(ge=0, description="Slot number of its serving pool.")] = 0
+    moved_by: Annotated[
+        int | None, Field(ge=0, description="Lease transitions of the leader that moved users to it.")
+    ] = None
 
 
 class RememberedHash(Model):
@@ -62,16 +66,23 @@ class RolloutStatus(Model):
     revision: Annotated[str | None, Field(max_length=63, description="Hash of the rendered content.")] = None
     since: Annotated[Timestamp, Field(description="Since when it is in this state.")]
     started_at: Annotated[Timestamp, Field(description="When the change was seen.")]
-    pair: Annotated[int, Field(ge=0, description="Number of the present pair of pods.")] = 0
+    pair: Annotated[int | None, Field(ge=0, description="Number of the present pair of pods.")] = None
+    canary_pod: Annotated[str | None, Field(max_length=253, description="The canary pod that is measured.")] = None
+    twin_pod: Annotated[str | None, Field(max_length=253, description="The twin pod that is measured.")] = None
+    canary_node: Annotated[str | None, Field(max_length=253, description="Node of the suspected canary.")] = None
+    twin_node: Annotated[str | None, Field(max_length=253, description="Node of its twin.")] = None
     benchmark: Annotated[str | None, Field(max_length=253, description="The running or deciding Benchmark.")] = None
     suspected_by: Annotated[
         str | None, Field(max_length=253, description="The Benchmark that raised the suspicion.")
     ] = None
     confirmed: Annotated[bool, Field(description="A confirmation has cleared a suspicion.")] = False
+    job: Annotated[int, Field(ge=0, description="Number of the present Job of the Benchmark.")] = 0
+    moved_by: Annotated[
+        int | None, Field(ge=0, description="Lease transitions of the leader that moves users to it.")
+    ] = None
     extended: Annotated[bool, Field(description="The budget was granted a second time.")] = False
     disruptions: Annotated[int, Field(ge=0, description="Pairs lost to disruptions.")] = 0
     twin_failures: Annotated[int, Field(ge=0, description="Twins that failed by themselves.")] = 0
-    job_failures: Annotated[int, Field(ge=0, description="Benchmark pods that failed.")] = 0
     spent_requests: Annotated[int, Field(ge=0, description="Requests of finished benchmarks of this rollout.")] = 0
     spent_seconds: Annotated[int, Field(ge=0, description="Seconds of finished benchmarks of this rollout.")] = 0
     pod_minutes: Annotated[int, Field(ge=0, description="Pod-minutes that the rollout's extra pods took.")] = 0
@@ -95,8 +106,12 @@ class FreezeStatus(Model):
     benchmark: Annotated[str, Field(max_length=253, description="The A/A Benchmark.")]
     key: Annotated[str, Field(max_length=63, description="What the Baseline will be valid for.")]
     pair: Annotated[int, Field(ge=0, description="Number of the pair of pods.")]
+    canary_pod: Annotated[str | None, Field(max_length=253, description="First pod of the pair.")] = None
+    twin_pod: Annotated[str | None, Field(max_length=253, description="Second pod of the pair.")] = None
+    single: Annotated[bool, Field(description="Only one pod had room: both arms are the same pod.")] = False
+    baseline: Annotated[str | None, Field(max_length=253, description="The Baseline that is being written.")] = None
     since: Annotated[Timestamp, Field(description="When it began.")]
-    job_failures: Annotated[int, Field(ge=0, description="Benchmark pods that failed.")] = 0
+    job: Annotated[int, Field(ge=0, description="Number of the present Job of the Benchmark.")] = 0
     repeated: Annotated[bool, Field(description="An A/A alarm had it repeated.")] = False
     reason: Annotated[str | None, Field(max_length=128, description="Why it waits or failed.")] = None
     message: Annotated[str | None, Field(max_length=2048, description="The same in a sentence.")] = None
