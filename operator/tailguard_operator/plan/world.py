@@ -119,6 +119,25 @@ class JobView:
 
 
 @dataclass(frozen=True, slots=True)
+class ObjectiveResult:
+    """One latency bound checked on one arm's samples."""
+
+    arm: str
+    """canary or twin."""
+    request_class: str
+    metric: str
+    percentile: str
+    max_seconds: float
+    measured_seconds: float
+    """The measured quantile, in seconds; inf when more requests failed than the percentile leaves."""
+
+    @property
+    def met(self) -> bool:
+        """Whether the bound holds."""
+        return self.measured_seconds <= self.max_seconds
+
+
+@dataclass(frozen=True, slots=True)
 class Evidence:
     """What the stored samples of a Benchmark show, recomputed by the operator."""
 
@@ -137,6 +156,7 @@ class Evidence:
     """`Verdict.to_json()`."""
     frozen: Mapping[str, Any] | None = None
     """`Frozen.to_json()` of the canary arm's (or, in an A/A start, both arms') samples, once decided."""
+    objectives: tuple[ObjectiveResult, ...] = ()
     sha256: tuple[str, ...] = ()
     broken: str = ""
     """Why the samples cannot be read; then there is no verdict."""

@@ -1,0 +1,95 @@
+"""The health of one arm: its pod, judged from what the kubelet and the scheduler say."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from tailguard_operator.plan.world import PodView, PoolKey, World
+
+DEADLINE_MARGIN_SECONDS = 120
+"""Beyond the longest start that the start-up probe allows: scheduling and pulling the image."""
+DEFAULT_STARTUP_SECONDS = 1800
+
+
+class ArmState(StrEnum):
+    """How an arm is."""
+
+    STARTING = "Starting"
+    READY = "Ready"
+    FAILED = "Failed"
+    """By itself: crash loop, image error, exit, or not Ready by the deadline."""
+    UNSCHEDULABLE = "Unschedulable"
+    DISRUPTED = "Disrupted"
+    """Gone or stopped by somebody else."""
+
+
+@dataclass(frozen=True, slots=True)
+class Arm:
+    """An arm and why it is so."""
+
+    state: ArmState
+    reason: str = ""
+    message: str = ""
+    pod: PodView | None = None
+
+
+def deadline_seconds(world: World, revision: str) -> int:
+    """Seconds that a pod of `revision` may take to become Ready."""
+    view = world.revision(revision)
+    return (view.startup_seconds if view else DEFAULT_STARTUP_SECONDS) + DEADLINE_MARGIN_SECONDS
+
+
+def starting_arm(world: World, key: PoolKey, now: datetime) -> Arm:
+    """The arm while its pod starts: any pod of the pool may become the one that is measured."""
+    pods = sorted(world.pods_of(key), key=lambda p: (not p.ready, p.created, p.name))
+    if not pods:
+        return Arm(ArmState.STARTING, "PodMissing", f"the {key.role} pod has not been created yet")
+    pod = pods[0]
+    limit = deadline_seconds(world, key.revision)
+    late = now - _created(world, key, pod) > timedelta(seconds=limit)
+    if pod.failure and (pod.failure.fatal or late):
+        return Arm(ArmState.FAILED, pod.failure.reason, pod.failure.message, pod)
+    if moved := _image_moved(world, pod):
+        return Arm(ArmState.FAILED, "ImageMoved", moved, pod)
+    if pod.ready:
+        return Arm(ArmState.READY, pod=pod)
+    if pod.unschedulable and late:
+        return Arm(ArmState.UNSCHEDULABLE, "InsufficientCapacity", pod.unschedulable, pod)
+    if late:
+        return Arm(ArmState.FAILED, "ProgressDeadlineExceeded", f"pod {pod.name} was not Ready within {limit} s", pod)
+    return Arm(ArmState.STARTING, "PodNotReady", _waiting(pod), pod)
+
+
+def measured_arm(world: World, key: PoolKey, name: str | None) -> Arm:
+    """The arm while it is measured: exactly the pod `name`, since another one is another start."""
+    pod = next((p for p in world.pods if p.name == name), None)
+    if pod is None or pod.deleting:
+        return Arm(ArmState.DISRUPTED, "PodGone", f"pod {name} was deleted while it was measured", pod)
+    if pod.disrupted:
+        return Arm(ArmState.DISRUPTED, "Disrupted", f"pod {pod.name} was disrupted: {pod.disrupted}", pod)
+    if pod.failure and (pod.failure.exited or pod.failure.fatal):
+        return Arm(ArmState.FAILED, pod.failure.reason, pod.failure.message, pod)
+    return Arm(ArmState.READY if pod.ready else ArmState.STARTING, pod=pod)
+
+
+def _created(world: World, key: PoolKey, pod: PodView) -> datetime:
+    pool = next((p for p in world.pools if p.key == key), None)
+    return pool.created if pool else pod.created
+
+
+def _image_moved(world: World, pod: PodView) -> str:
+    revision = world.revision(pod.pool.revision)
+    if not revision or not revision.image_id or not pod.image_id or pod.image_id == revision.image_id:
+        return ""
+    return (
+        f"pod {pod.name} runs image {pod.image_id}, the revision's first pod ran {revision.image_id}: "
+        "the tag has moved; name the image by digest, or annotate tailguard.dev/refresh to render it again"
+    )
+
+
+def _waiting(pod: PodView) -> str:
+    if pod.unschedulable:
+        return f"pod {pod.name} waits for room: {pod.unschedulable}"
+    if pod.failure:
+        return f"pod {pod.name} is not Ready: {pod.failure.reason}: {pod.failure.message}"
+    return f"pod {pod.name} is starting"
