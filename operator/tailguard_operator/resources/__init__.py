@@ -1,0 +1,1 @@
+"""Pure builders: from intents and rendered revisions to Kubernetes objects as plain data."""
