@@ -21,9 +21,14 @@ class Purpose(StrEnum):
 class Arm(Model):
     """The pods of one arm."""
 
-    revision: Annotated[str, Field(max_length=63, description="Revision of the arm.")]
-    role: Annotated[str, Field(max_length=32, description="Role of its pods.")]
-    slot: Annotated[int, Field(ge=0, description="Slot number of its pool.")]
+    revision: Annotated[str, Field(max_length=63, description="Revision that the arm runs.")]
+    role: Annotated[
+        str,
+        Field(
+            max_length=32, description="Role of its pods: serving, twin, confirm-canary, confirm-twin, aa-a or aa-b."
+        ),
+    ]
+    slot: Annotated[int, Field(ge=0, description="Number of the pool that its pods belong to.")]
 
 
 class Arms(Model):
@@ -36,25 +41,35 @@ class Arms(Model):
 class WorkloadSource(Model):
     """What was sent."""
 
-    config_map: Annotated[str | None, Field(max_length=253, description="ConfigMap with workload.jsonl.")] = None
-    hash: Annotated[str, Field(max_length=64, description="Hash of the workload.")]
+    config_map: Annotated[
+        str | None,
+        Field(max_length=253, description="ConfigMap that the requests came from. Left out for the default workload."),
+    ] = None
+    hash: Annotated[str, Field(max_length=64, description="Hash of the requests that are sent.")]
 
 
 class BenchmarkSpec(Model):
     """What is measured; never changes."""
 
-    service: Annotated[str, Field(max_length=63, description="The InferenceService.")]
-    purpose: Annotated[Purpose, Field(description="Baseline, Canary or Confirm.")]
-    arms: Annotated[Arms, Field(description="Both arms.")]
+    service: Annotated[
+        str, Field(max_length=63, description="The InferenceService that is measured, in the same namespace.")
+    ]
+    purpose: Annotated[
+        Purpose,
+        Field(
+            description="Why: Baseline (identical pods), Canary (a change), or Confirm (a suspicion, on fresh pods)."
+        ),
+    ]
+    arms: Annotated[Arms, Field(description="The two arms that get the same requests in turn.")]
     confirms: Annotated[
         str | None, Field(max_length=253, description="The Benchmark whose suspicion this one checks.")
     ] = None
     baseline: Annotated[str | None, Field(max_length=253, description="The Baseline behind the first thresholds.")] = (
         None
     )
-    workload: Annotated[WorkloadSource, Field(description="What is sent.")]
-    rate_per_second: Annotated[int, Field(ge=1, description="Requests a second to one arm.")]
-    slot: Annotated[SlotSize, Field(description="Size of one slot.")]
+    workload: Annotated[WorkloadSource, Field(description="The requests that are sent.")]
+    rate_per_second: Annotated[int, Field(ge=1, description="Requests a second to the arm whose turn it is.")]
+    slot: Annotated[SlotSize, Field(description="Size of one slot: the same requests to one arm, then to the other.")]
     seed: Annotated[int, Field(ge=0, description="Seed of requests, offsets and coin flips.")]
     judge: Annotated[
         dict[str, Any],
@@ -67,12 +82,16 @@ class BenchmarkSpec(Model):
         list[dict[str, Any]] | None,
         Field(
             max_length=256,
-            description="Latency bounds that are checked on both arms: requestClass, metric, percentile, maxMicroseconds.",
+            description="Latency bounds checked on both arms: requestClass, metric, percentile, maxMicroseconds.",
             json_schema_extra={"x-kubernetes-list-type": "atomic"},
         ),
     ] = None
     environment: Annotated[
-        dict[str, EnvironmentEntry] | None, Field(max_length=64, description="The environment, pinned with the result.")
+        dict[str, EnvironmentEntry] | None,
+        Field(
+            max_length=64,
+            description="Where it is measured: nodes, engines, versions and flags, pinned with the result.",
+        ),
     ] = None
 
 
@@ -90,7 +109,7 @@ class BenchmarkStatus(Model):
     verdict: Annotated[
         dict[str, Any] | None,
         Field(
-            description="The verdict with its evidence.",
+            description="The verdict with its evidence: estimates with intervals, flags, and evidence after each slot.",
             json_schema_extra={"x-kubernetes-preserve-unknown-fields": True},
         ),
     ] = None
@@ -98,7 +117,7 @@ class BenchmarkStatus(Model):
         list[Condition] | None,
         Field(
             max_length=8,
-            description="Complete.",
+            description="Complete: True once it is decided or given up.",
             json_schema_extra={"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]},
         ),
     ] = None

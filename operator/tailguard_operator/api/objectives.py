@@ -110,7 +110,7 @@ class Objective(Model):
     percentile: Annotated[
         str | None,
         Field(
-            max_length=4,
+            max_length=8,
             description='Percentile of TTFT, TPOT or Latency, a string from "50" to "99.9".',
         ),
         Matches(
