@@ -36,7 +36,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """The command line; the process's exit status."""
     options = _parser().parse_args(arguments)
     logging.basicConfig(level=options.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    logging.getLogger("httpx").setLevel(logging.WARNING)
+    for chatty in ("httpx", "kopf"):
+        logging.getLogger(chatty).setLevel(logging.WARNING)
     from tailguard_operator.api import InvalidObject
 
     try:

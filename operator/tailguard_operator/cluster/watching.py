@@ -53,18 +53,22 @@ class Watch:
 
     async def _operate(self) -> None:
         scope: dict[str, Any] = {"namespaces": [self.namespace]} if self.namespace else {"clusterwide": True}
-        await kopf.operator(
-            registry=self._registry(), settings=settings(), standalone=True, stop_flag=self._stop, **scope
-        )
+        try:
+            await kopf.operator(
+                registry=self._registry(), settings=settings(), standalone=True, stop_flag=self._stop, **scope
+            )
+        finally:
+            # A thread of this loop waits for the flag; without it the loop would not end after a failure.
+            self._stop.set()
 
     def _registry(self) -> kopf.OperatorRegistry:
         registry = kopf.OperatorRegistry()
 
-        @kopf.on.login(registry=registry)
+        @kopf.on.login(id="login", registry=registry)
         async def login(**_: Any) -> kopf.ConnectionInfo:
             return await connection(self.configuration)
 
-        @kopf.on.event(GROUP, VERSION, INFERENCE_SERVICE.plural, registry=registry)
+        @kopf.on.event(GROUP, VERSION, INFERENCE_SERVICE.plural, id="inferenceservices", registry=registry)
         async def service_event(namespace: str | None, name: str | None, **_: Any) -> None:
             self.on_service(Key(namespace or "", name or ""))
 
@@ -90,7 +94,8 @@ def settings() -> kopf.OperatorSettings:
     chosen.networking.connect_timeout = 10
     chosen.networking.request_timeout = 60
     chosen.networking.trust_env = False
-    chosen.watching.initial_streaming = True
+    # Not streamed lists: an API server on an etcd older than 3.4.25 refuses them.
+    chosen.watching.chunk_size = 500
     chosen.queueing.worker_limit = None
     chosen.process.ultimate_exiting_timeout = None
     for kind in CHILDREN:
