@@ -34,6 +34,7 @@ class Probes:
         self._control = control
         self._clock = clock
         self._watchdog = Watchdog(settings.stall_seconds)
+        self._start: asyncio.Task[str] | None = None
         self._generation: asyncio.Task[str] | None = None
         self._generations = 0
         self._proven_at = clock()
@@ -46,16 +47,16 @@ class Probes:
 
     async def startup(self) -> Verdict:
         """True for ever once the port offers our model and one generation went well."""
-        if self.started:
-            return Verdict(True, "a generation went well")
-        if self._generation is None:
-            if not await self._is_alive():
-                return Verdict(False, "the engine's /health doesn't answer 200")
-            if reason := await self._engine.serves():
+        if not self.started:
+            task = self._start = self._start or asyncio.get_running_loop().create_task(self._prove_start())
+            await asyncio.wait([task], timeout=_PATIENCE_SECONDS)
+            if not task.done():
+                return Verdict(False, "the first generation is running")
+            self._start = None
+            if reason := task.result():
                 return Verdict(False, reason)
-        reason = await self._first_generation()
-        self.started = not reason
-        return Verdict(self.started, reason or "a generation went well")
+            self.started = True
+        return Verdict(True, "a generation went well")
 
     async def ready(self) -> Verdict:
         """Engine alive and not draining; never generates, so a busy engine keeps its endpoint."""
@@ -93,13 +94,10 @@ class Probes:
     async def _is_alive(self) -> bool:
         return bool(await within(_PATIENCE_SECONDS, self._engine.is_alive()))
 
-    async def _first_generation(self) -> str:
-        task = self._generation or self._start_generation()
-        await asyncio.wait([task], timeout=_PATIENCE_SECONDS)
-        if not task.done():
-            return "the first generation is running"
-        self._generation = None
-        return task.result()
+    async def _prove_start(self) -> str:
+        if not await self._is_alive():
+            return "the engine's /health doesn't answer 200"
+        return await self._engine.serves() or await self._start_generation()
 
     def _prove_when_idle(self, now: float) -> None:
         rested = now - max(self._proven_at, self._counts.last_activity())
