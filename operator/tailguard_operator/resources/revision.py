@@ -82,18 +82,13 @@ def engine_input(name: str, spec: InferenceServiceSpec, installation: Installati
         version=profile.version,
         command=tuple(profile.command),
         profile_args=tuple(profile.args),
-        args=(*quantization_args(engine), *(engine.args or ())),
+        args=(*_quantization_args(engine), *(engine.args or ())),
         env=tuple(profile.env),
         resources=_resources(profile, engine),
         guard_image=installation.runtime_image,
         python=profile.python,
         model_bytes=profile.model_bytes,
     )
-
-
-def quantization_args(engine: Engine) -> tuple[str, ...]:
-    """`engine.quantization` as a flag."""
-    return (f"{QUANTIZATION_FLAG}={engine.quantization}",) if engine.quantization else ()
 
 
 def render(
@@ -174,6 +169,10 @@ def _explained(container: Mapping[str, Any]) -> dict[str, Any]:
 def _labelled(template: Mapping[str, Any], service: str, revision: str) -> dict[str, Any]:
     labels = {SERVICE_LABEL: service, REVISION_LABEL: revision, MANAGER_LABEL: MANAGER}
     return merge(template, {"metadata": {"labels": labels}})
+
+
+def _quantization_args(engine: Engine) -> tuple[str, ...]:
+    return (f"{QUANTIZATION_FLAG}={engine.quantization}",) if engine.quantization else ()
 
 
 def _resources(profile: Profile, engine: Engine) -> dict[str, Any]:

@@ -5,7 +5,7 @@ Each is one sentence: the field, its value, what is allowed, what to do.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 
 from tailguard_operator.api.base import FieldProblem
@@ -23,7 +23,6 @@ from tailguard_operator.resources.revision import (
     Pins,
     engine_image,
     engine_input,
-    quantization_args,
     render,
 )
 from tailguard_runtime.engines import ArgProblem, ModelUriError, Severity, adapter_for, parse_model_uri
@@ -109,9 +108,8 @@ def _check_args(engine: Engine, installation: Installation) -> list[ArgProblem]:
     profile = installation.profiles[name]
     adapter = adapter_for(profile.type)
     own = adapter.check(engine.args or (), profile.version, field="spec.engine.args")
-    quantization = adapter.check(quantization_args(engine), profile.version, field="spec.engine.quantization")
     profiles = adapter.check(profile.args, profile.version, field=f"profile {name}.args")
-    return [*own, *(replace(p, field="spec.engine.quantization") for p in quantization), *profiles]
+    return list(dict.fromkeys([*own, *profiles]))
 
 
 def _model_problems(spec: InferenceServiceSpec) -> list[str]:

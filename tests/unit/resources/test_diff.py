@@ -143,7 +143,11 @@ def test_an_emptied_mapping_of_ours_is_seen() -> None:
 @pytest.mark.parametrize(
     ("desired", "live", "different"),
     [
-        ({"ports": [{"port": 80, "targetPort": "http"}]}, {"ports": [{"port": 80, "targetPort": "http", "protocol": "TCP", "nodePort": 3}]}, False),
+        (
+            {"ports": [{"port": 80, "targetPort": "http"}]},
+            {"ports": [{"port": 80, "targetPort": "http", "protocol": "TCP", "nodePort": 3}]},
+            False,
+        ),
         ({"ports": [{"port": 80, "protocol": "TCP"}]}, {"ports": [{"port": 80, "protocol": "UDP"}]}, True),
         ({"args": ["a", "b"]}, {"args": ["b", "a"]}, True),
         ({"args": ["a"]}, {"args": ["a", "b"]}, True),
@@ -152,9 +156,13 @@ def test_an_emptied_mapping_of_ours_is_seen() -> None:
         ({"replicas": 1}, {"replicas": True}, True),
         ({"tolerations": [{"key": "a"}]}, {"tolerations": [{"key": "b"}, {"key": "a", "effect": "NoSchedule"}]}, False),
         ({"tolerations": [{"key": "a"}]}, {"tolerations": [{"key": "b"}]}, True),
-        ({"ownerReferences": [{"uid": "1", "controller": True}]}, {"ownerReferences": [{"uid": "2", "controller": True}]}, True),
+        (
+            {"ownerReferences": [{"uid": "1", "controller": True}]},
+            {"ownerReferences": [{"uid": "2", "controller": True}]},
+            True,
+        ),
     ],
-)  # fmt: skip
+)
 def test_lists(desired: Any, live: Any, different: bool) -> None:
     assert differs(desired, live) is different
 

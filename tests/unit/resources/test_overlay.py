@@ -85,17 +85,52 @@ def test_a_container_is_found_by_its_name_and_merged() -> None:
     ("field", "base", "overlay", "merged"),
     [
         ("args", ["a", "b"], ["c"], ["c"]),
-        ("volumeMounts", [{"mountPath": "/m", "name": "x"}], [{"mountPath": "/m", "name": "y"}], [{"mountPath": "/m", "name": "y"}]),
-        ("ports", [{"containerPort": 80}], [{"containerPort": 80, "protocol": "TCP", "name": "n"}], [{"containerPort": 80, "protocol": "TCP", "name": "n"}]),
-        ("ports", [{"containerPort": 80}], [{"containerPort": 80, "protocol": "UDP"}], [{"containerPort": 80}, {"containerPort": 80, "protocol": "UDP"}]),
+        (
+            "volumeMounts",
+            [{"mountPath": "/m", "name": "x"}],
+            [{"mountPath": "/m", "name": "y"}],
+            [{"mountPath": "/m", "name": "y"}],
+        ),
+        (
+            "ports",
+            [{"containerPort": 80}],
+            [{"containerPort": 80, "protocol": "TCP", "name": "n"}],
+            [{"containerPort": 80, "protocol": "TCP", "name": "n"}],
+        ),
+        (
+            "ports",
+            [{"containerPort": 80}],
+            [{"containerPort": 80, "protocol": "UDP"}],
+            [{"containerPort": 80}, {"containerPort": 80, "protocol": "UDP"}],
+        ),
         ("tolerations", [{"key": "gpu"}], [{"key": "gpu"}, {"key": "spot"}], [{"key": "gpu"}, {"key": "spot"}]),
-        ("env", [{"name": "A", "value": "1"}], [{"name": "A", "valueFrom": {"x": 1}}], [{"name": "A", "valueFrom": {"x": 1}}]),
-        ("volumes", [{"name": "v", "emptyDir": {}}], [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}], [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]),
-        ("volumes", [{"name": "v", "emptyDir": {"medium": "Memory"}}], [{"name": "v", "emptyDir": {"sizeLimit": "1Gi"}}], [{"name": "v", "emptyDir": {"medium": "Memory", "sizeLimit": "1Gi"}}]),
+        (
+            "env",
+            [{"name": "A", "value": "1"}],
+            [{"name": "A", "valueFrom": {"x": 1}}],
+            [{"name": "A", "valueFrom": {"x": 1}}],
+        ),
+        (
+            "volumes",
+            [{"name": "v", "emptyDir": {}}],
+            [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}],
+            [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}],
+        ),
+        (
+            "volumes",
+            [{"name": "v", "emptyDir": {"medium": "Memory"}}],
+            [{"name": "v", "emptyDir": {"sizeLimit": "1Gi"}}],
+            [{"name": "v", "emptyDir": {"medium": "Memory", "sizeLimit": "1Gi"}}],
+        ),
         ("imagePullSecrets", [{"name": "a"}], [{"name": "a"}, {"name": "b"}], [{"name": "a"}, {"name": "b"}]),
-        ("topologySpreadConstraints", [{"topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule", "maxSkew": 1}], [{"topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule", "maxSkew": 2}], [{"topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule", "maxSkew": 2}]),
+        (
+            "topologySpreadConstraints",
+            [{"topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule", "maxSkew": 1}],
+            [{"topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule", "maxSkew": 2}],
+            [{"topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule", "maxSkew": 2}],
+        ),
     ],
-)  # fmt: skip
+)
 def test_each_list_by_its_own_key(field: str, base: list[Any], overlay: list[Any], merged: list[Any]) -> None:
     assert merge({field: base}, {field: overlay}) == {field: merged}
 
@@ -123,14 +158,17 @@ def test_a_null_inside_something_new_is_nothing() -> None:
         ({"containers": ["x"]}, r"spec\.containers\[0\]: 'x' .* says its name"),
         ({"containers": {"engine": {}}}, r"spec\.containers: .* has to be a list"),
         ({"containers": "engine"}, r"spec\.containers: 'engine' .* has to be a list"),
-        ({"containers": [{"name": "e", "ports": [{"name": "x"}]}]}, r"containers\[0\]\.ports\[0\]: .* says its port and protocol"),
+        (
+            {"containers": [{"name": "e", "ports": [{"name": "x"}]}]},
+            r"containers\[0\]\.ports\[0\]: .* says its port and protocol",
+        ),
         ({"nodeSelector": "gpu"}, r"spec\.nodeSelector: 'gpu' .* has to be an object"),
         ({"hostname": ["a"]}, r"spec\.hostname: .* has to be a single value"),
         ({"$patch": "replace"}, r"spec\.\$patch: 'replace' .* a null removes a field"),
         ({"$retainKeys": ["a"]}, r"spec\.\$retainKeys"),
         ({"containers": [{"name": "e", "$patch": "replace"}]}, r"containers\[0\]\.\$patch: 'replace' .* only `delete`"),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_merged_is_named(overlay: dict[str, Any], named: str) -> None:
     # Given
     base = {"containers": [{"name": "e"}], "nodeSelector": {"a": "b"}, "hostname": "h"}

@@ -17,9 +17,12 @@ def node(name: str = "n1", **changes: Any) -> dict[str, Any]:
         "spec": {"taints": changes.get("taints", []), "unschedulable": changes.get("cordoned", False)},
         "status": {
             "allocatable": {"cpu": "8", "memory": "64Gi", "pods": "110", **changes.get("allocatable", {})},
-            "conditions": [{"type": "MemoryPressure", "status": "False"}, {"type": "Ready", "status": changes.get("ready", "True")}],
+            "conditions": [
+                {"type": "MemoryPressure", "status": "False"},
+                {"type": "Ready", "status": changes.get("ready", "True")},
+            ],
         },
-    }  # fmt: skip
+    }
 
 
 def template(requests: dict[str, Any] | None = None, **spec: Any) -> dict[str, Any]:

@@ -75,7 +75,8 @@ def test_a_file_that_leaves_no_room_for_the_plan() -> None:
     size = len(line.encode()) + 1
     assert check_jsonl((line + "\n") * (SIZE_LIMIT // size)) == []
     assert check_jsonl((line + "\n") * (SIZE_LIMIT // size + 1)) == [
-        f"workload.jsonl has {size * (SIZE_LIMIT // size + 1)} bytes; at most {SIZE_LIMIT} are allowed, keep fewer requests"
+        f"workload.jsonl has {size * (SIZE_LIMIT // size + 1)} bytes; at most {SIZE_LIMIT} are allowed, "
+        "keep fewer requests"
     ]
 
 
