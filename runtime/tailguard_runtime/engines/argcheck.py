@@ -64,9 +64,7 @@ class _Check:
             if use.inline:
                 other = next((name for name in flag.names if name.startswith("--no-")), "leaving it out")
                 action = f"Write {flag.name} to turn it on; {other} turns it off."
-                yield self._error(
-                    use.index, use.tokens[0], "is a switch and takes no value", flag.name, action
-                )
+                yield self._error(use.index, use.tokens[0], "is a switch and takes no value", flag.name, action)
         elif not use.values or use.values[0].text == "":
             yield self._error(use.index, use.written, "has no value", _allowed(flag), "Add the value.")
         else:
@@ -104,9 +102,7 @@ class _Check:
 
     def _unknown(self, use: Use) -> ArgProblem:
         near = self._table.nearest(use.written)
-        hint = (
-            f"Did you mean {near}?" if near else "See `vllm serve --help=all` for the flags of your version."
-        )
+        hint = f"Did you mean {near}?" if near else "See `vllm serve --help=all` for the flags of your version."
         severity = Severity.WARNING if self._names_only else Severity.ERROR
         known = f"the {len(self._table.flags)} flags of vLLM {self._table.version}"
         return self._problem(severity, use.index, use.written, "is not a flag of the engine", known, hint)
@@ -190,8 +186,4 @@ def _allowed(flag: Flag) -> str:
     if not flag.choices:
         return _NEEDS.get(flag.kind, "a value")
     shown = ", ".join(flag.choices[:_MANY_CHOICES])
-    return (
-        shown
-        if len(flag.choices) <= _MANY_CHOICES
-        else f"{shown} and {len(flag.choices) - _MANY_CHOICES} more"
-    )
+    return shown if len(flag.choices) <= _MANY_CHOICES else f"{shown} and {len(flag.choices) - _MANY_CHOICES} more"

@@ -116,9 +116,7 @@ class EngineAdapter(Protocol):
         """The value of `spec.engine.type`."""
         ...
 
-    def check(
-        self, args: Sequence[str], version: str, *, field: str = "spec.engine.args"
-    ) -> list[ArgProblem]:
+    def check(self, args: Sequence[str], version: str, *, field: str = "spec.engine.args") -> list[ArgProblem]:
         """Everything that is wrong with a user's flags for this version."""
         ...
 
@@ -134,9 +132,7 @@ class EngineAdapter(Protocol):
         """The settings that go with every result."""
         ...
 
-    def context_length(
-        self, args: Sequence[str], model_config: Mapping[str, Any] | None = None
-    ) -> int | None:
+    def context_length(self, args: Sequence[str], model_config: Mapping[str, Any] | None = None) -> int | None:
         """Tokens of prompt and answer together; None where only the running engine knows."""
         ...
 

@@ -88,18 +88,14 @@ def _claim(uri: str, rest: str, field: str) -> ModelSource:
 def _file(uri: str, rest: str, field: str) -> ModelSource:
     if not rest.startswith("/") or not rest.strip("/"):
         allowed = "file:///PATH, an absolute path inside the engine's container"
-        raise ModelUriError(
-            field, uri, "names no absolute path", allowed, "Example: file:///models/qwen3-8b."
-        )
+        raise ModelUriError(field, uri, "names no absolute path", allowed, "Example: file:///models/qwen3-8b.")
     return ModelSource("file", uri, path="/" + _inside(uri, rest, field))
 
 
 def _inside(uri: str, path: str, field: str) -> str:
     parts = PurePosixPath(path.strip("/")).parts
     if ".." in parts:
-        raise ModelUriError(
-            field, uri, "holds '..'", "a path without '..'", "Write the path without detours."
-        )
+        raise ModelUriError(field, uri, "holds '..'", "a path without '..'", "Write the path without detours.")
     return "/".join(parts)
 
 

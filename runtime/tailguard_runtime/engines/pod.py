@@ -138,9 +138,7 @@ def volumes(source: ModelSource, shared_memory_bytes: int) -> tuple[Fragment, ..
         {"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": str(shared_memory_bytes)}},
     ]
     if source.scheme == "pvc":
-        found.append(
-            {"name": "model", "persistentVolumeClaim": {"claimName": source.claim, "readOnly": True}}
-        )
+        found.append({"name": "model", "persistentVolumeClaim": {"claimName": source.claim, "readOnly": True}})
     elif source.scheme == "hf":
         found.append({"name": "model", "emptyDir": {}})
     return tuple(found)

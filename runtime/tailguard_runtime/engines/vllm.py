@@ -60,9 +60,7 @@ class VllmAdapter:
         """The value of `spec.engine.type`."""
         return "VLLM"
 
-    def check(
-        self, args: Sequence[str], version: str, *, field: str = "spec.engine.args"
-    ) -> list[ArgProblem]:
+    def check(self, args: Sequence[str], version: str, *, field: str = "spec.engine.args") -> list[ArgProblem]:
         """Everything that is wrong with a user's flags for this version."""
         table = flag_table(version)
         if table is not None:
@@ -118,9 +116,7 @@ class VllmAdapter:
             **environment_settings(request.env),
         }
 
-    def context_length(
-        self, args: Sequence[str], model_config: Mapping[str, Any] | None = None
-    ) -> int | None:
+    def context_length(self, args: Sequence[str], model_config: Mapping[str, Any] | None = None) -> int | None:
         """`--max-model-len`, else what the model's config.json says; None where neither tells.
 
         Args:
@@ -173,9 +169,7 @@ def _merged_args(request: EngineInput) -> tuple[str, ...]:
     return (*kept, *request.args)
 
 
-def _environment(
-    request: EngineInput, served_name: str, startup_seconds: int
-) -> tuple[Mapping[str, Any], ...]:
+def _environment(request: EngineInput, served_name: str, startup_seconds: int) -> tuple[Mapping[str, Any], ...]:
     defaults = {
         **pod.cache_environment(),
         "VLLM_CACHE_ROOT": f"{pod.CACHE_PATH}/vllm",

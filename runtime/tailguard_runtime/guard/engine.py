@@ -93,9 +93,7 @@ class Engine:
 
     async def _ask(self, method: str, path: str, body: bytes = b"") -> Answer:
         try:
-            return await call(
-                self.app, method, path, body=body, headers=self._headers(), lifespan=self.lifespan
-            )
+            return await call(self.app, method, path, body=body, headers=self._headers(), lifespan=self.lifespan)
         except Exception as error:
             # A server would answer 500 here; the reason must reach the probe's reader.
             return Answer(500, repr(error).encode())

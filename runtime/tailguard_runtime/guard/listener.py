@@ -76,15 +76,11 @@ class Listener:
         while True:
             try:
                 if self._take_lock():
-                    self._server = await asyncio.start_server(
-                        self._serve, "0.0.0.0", self._port, limit=_LARGEST_HEAD
-                    )
+                    self._server = await asyncio.start_server(self._serve, "0.0.0.0", self._port, limit=_LARGEST_HEAD)
                     return
             except OSError as error:
                 if not warned:
-                    print(
-                        f"tailguard: port {self._port} can't be opened: {error}", file=sys.stderr, flush=True
-                    )
+                    print(f"tailguard: port {self._port} can't be opened: {error}", file=sys.stderr, flush=True)
                 warned = True
             await asyncio.sleep(_RETRY_SECONDS)
 

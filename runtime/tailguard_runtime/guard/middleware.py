@@ -20,9 +20,7 @@ from tailguard_runtime.guard.settings import Settings
 
 # Where users' requests go; probes, metrics, tokenizer and administration lie elsewhere.
 _USER_PREFIXES = ("/v1/", "/v2/", "/inference/", "/cohere/", "/invocations")
-_ADMINISTRATION = frozenset(
-    {"/v1/load_lora_adapter", "/v1/unload_lora_adapter", "/inference/v1/abort_requests"}
-)
+_ADMINISTRATION = frozenset({"/v1/load_lora_adapter", "/v1/unload_lora_adapter", "/inference/v1/abort_requests"})
 _SHUTTING_DOWN = "this server is shutting down; send the request again"
 
 

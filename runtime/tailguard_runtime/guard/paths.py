@@ -26,9 +26,7 @@ PREFIX = "/tailguard"
 class Paths:
     """Answers for the whole pod, whichever of its processes owns the port."""
 
-    def __init__(
-        self, settings: Settings, engine: Engine, counts: Counts, control: Control, probes: Probes
-    ) -> None:
+    def __init__(self, settings: Settings, engine: Engine, counts: Counts, control: Control, probes: Probes) -> None:
         self._settings = settings
         self._engine = engine
         self._counts = counts

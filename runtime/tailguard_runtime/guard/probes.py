@@ -101,11 +101,7 @@ class Probes:
 
     def _prove_when_idle(self, now: float) -> None:
         rested = now - max(self._proven_at, self._counts.last_activity())
-        if (
-            rested >= self._settings.idle_seconds
-            and not self._control.quiet_for
-            and not self._control.refusing
-        ):
+        if rested >= self._settings.idle_seconds and not self._control.quiet_for and not self._control.refusing:
             self._start_generation()
 
     def _start_generation(self) -> asyncio.Task[str]:

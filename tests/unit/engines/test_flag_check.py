@@ -74,9 +74,7 @@ def test_a_flag_that_the_engine_takes_is_no_problem(args: tuple[str, ...]) -> No
         (("--runner=pooling",), 0, "pooling", "not a generating engine"),
     ],
 )
-def test_a_wrong_flag_names_field_value_and_remedy(
-    args: tuple[str, ...], field: int, value: str, said: str
-) -> None:
+def test_a_wrong_flag_names_field_value_and_remedy(args: tuple[str, ...], field: int, value: str, said: str) -> None:
     (problem,) = check(*args)
     assert problem.severity is Severity.ERROR
     assert problem.field == f"spec.engine.args[{field}]"

@@ -55,9 +55,7 @@ def test_bad_address_is_refused_with_field_and_forms(uri: str, said: str) -> Non
     assert raised.value.allowed and raised.value.action
 
 
-@pytest.mark.parametrize(
-    ("uri", "revision"), [("file:///m", "main"), ("hf://a/b", "-x"), ("hf://a/b", "a..b")]
-)
+@pytest.mark.parametrize(("uri", "revision"), [("file:///m", "main"), ("hf://a/b", "-x"), ("hf://a/b", "a..b")])
 def test_bad_revision_is_refused_under_its_own_field(uri: str, revision: str) -> None:
     with pytest.raises(ModelUriError, match=r"^spec\.model\.revision: "):
         parse_model_uri(uri, revision)

@@ -44,9 +44,7 @@ def env_of(fragment: dict[str, Any]) -> dict[str, str]:
 
 
 def flag(fragment: dict[str, Any], name: str) -> str:
-    return next(
-        use.text for use in read_arguments(fragment["args"], latest_flag_table()) if use.written == name
-    )
+    return next(use.text for use in read_arguments(fragment["args"], latest_flag_table()) if use.written == name)
 
 
 def test_rendering_is_pure_and_json() -> None:
@@ -165,6 +163,10 @@ def test_rule_18_every_cache_is_writable_for_any_user() -> None:
     assert environment["HF_HUB_OFFLINE"] == "1"
 
 
+def test_a_sidecar_cannot_hide_a_connection_from_the_guard() -> None:
+    assert env_of(container())["FORWARDED_ALLOW_IPS"] == ""
+
+
 def test_rule_35_no_host_port() -> None:
     assert all("hostPort" not in port for port in container()["ports"])
 
@@ -232,13 +234,9 @@ def test_model_of_the_hub_is_fetched_first(tmp_path: Path) -> None:
     assert rendering.model_path == fetch["command"][-1]
     assert env_of(rendering.container())["HF_HUB_OFFLINE"] == "1"
     # When its command runs against a library that only tells what it was asked
-    (tmp_path / "huggingface_hub.py").write_text(
-        "def snapshot_download(*a, **k): return f'{a} {sorted(k.items())}'"
-    )
+    (tmp_path / "huggingface_hub.py").write_text("def snapshot_download(*a, **k): return f'{a} {sorted(k.items())}'")
     command = [sys.executable, *fetch["command"][1:]]
-    said = subprocess.run(
-        command, check=True, capture_output=True, text=True, env={"PYTHONPATH": str(tmp_path)}
-    )
+    said = subprocess.run(command, check=True, capture_output=True, text=True, env={"PYTHONPATH": str(tmp_path)})
     assert "('a/b',)" in said.stdout
     assert "('local_dir', '/tailguard/model'), ('revision', 'v1')" in said.stdout
 

@@ -203,6 +203,16 @@ async def test_close_tells_each_open_connection_once(pod: Any) -> None:
         assert (await pod.counters())["closing"] == 0
 
 
+async def test_close_finds_a_connection_behind_a_forwarding_sidecar(pod: Any) -> None:
+    """uvicorn would take the client from X-Forwarded-For of a local sender; the adapter turns that off."""
+    connector = aiohttp.TCPConnector(limit=1)
+    async with aiohttp.ClientSession(connector=connector, headers={"X-Forwarded-For": "10.9.9.9"}) as kept:
+        await pod.generate(kept)
+        await pod.probe("POST", "close")
+        _, answer, _ = await pod.generate(kept)
+        assert answer.headers["connection"] == "close"
+
+
 async def test_close_lets_a_long_stream_end_where_it_began(pod: Any) -> None:
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=1)) as kept:
         stream = asyncio.create_task(pod.generate(kept, stream=True, max_tokens=5, pause=0.05))
