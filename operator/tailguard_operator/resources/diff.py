@@ -17,12 +17,16 @@ _MAPS = frozenset(
 )
 """Fields of free names: the API server leaves them out when they are empty, but keeps an object such as emptyDir."""
 
+_ATOMIC = frozenset({"selector", "nodeSelector"})
+"""Maps with one owner: applying replaces them as a whole, and a name too many selects other pods."""
+
 
 def differs(desired: Any, live: Any) -> bool:
-    """Whether some field of `desired` is not in `live` with the same value; what only `live` has is ignored.
+    """Whether some field of `desired` is not in `live` with the same value.
 
-    Items of keyed lists are compared by key, quantities by amount, and an empty value ("", 0, false, an empty list or
-    map) equals a field that is not there, as the API server leaves such fields out.
+    What only `live` has is ignored, except in a selector. Items of keyed lists are compared by key, quantities by
+    amount, and an empty value ("", 0, false, an empty list or map) equals a field that is not there, as the API server
+    leaves such fields out.
     """
     return _differs("", "", desired, live)
 
@@ -32,6 +36,8 @@ def _differs(parent: str, field: str, desired: Any, live: Any) -> bool:
         return not _omitted(field, desired)
     if isinstance(desired, Mapping):
         if not isinstance(live, Mapping):
+            return True
+        if field in _ATOMIC and desired.keys() != live.keys():
             return True
         return any(_differs(field, name, value, live.get(name)) for name, value in desired.items())
     if isinstance(desired, list):

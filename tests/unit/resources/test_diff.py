@@ -44,7 +44,7 @@ def _leaves(tree: Any, path: Path = ()) -> Iterator[Path]:
 
 def _changed(tree: Any, path: Path) -> Any:
     tree = copy.deepcopy(tree)
-    parent = tree
+    parent: Any = tree
     for step in path[:-1]:
         parent = parent[step]
     parent[path[-1]] = "changed!"
@@ -81,7 +81,7 @@ def test_any_missing_field_is_a_difference(tree: dict[str, Any], data: st.DataOb
     # Given
     path = data.draw(st.sampled_from(sorted(_leaves(tree), key=str)))
     live = copy.deepcopy(tree)
-    parent = live
+    parent: Any = live
     for step in path[:-1]:
         parent = parent[step]
     # When
@@ -165,6 +165,13 @@ def test_an_emptied_mapping_of_ours_is_seen() -> None:
 )
 def test_lists(desired: Any, live: Any, different: bool) -> None:
     assert differs(desired, live) is different
+
+
+@pytest.mark.parametrize("field", ["selector", "nodeSelector"])
+def test_a_name_added_to_a_selector_by_hand_is_seen(field: str) -> None:
+    """A Service with one label too many selects nothing, and applying again replaces the whole map."""
+    assert differs({field: {"a": "1"}}, {field: {"a": "1", "extra": "2"}})
+    assert not differs({field: {"a": "1"}}, {field: {"a": "1"}})
 
 
 def test_an_object_that_is_not_there_differs() -> None:

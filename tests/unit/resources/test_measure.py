@@ -89,7 +89,7 @@ def test_requests_fit_the_shorter_context(
 
 def test_a_users_lines_have_no_limit_while_the_context_is_unknown(owner: Owner, order: JobOrder) -> None:
     arms = [{k: v for k, v in CANARY.items() if k != "contextLength"}] * 2
-    made = json.loads(plan_config_map(owner, order, *arms, LINES)["data"]["plan.json"])
+    made = json.loads(plan_config_map(owner, order, arms[0], arms[1], LINES)["data"]["plan.json"])
     assert "maxModelLen" not in made["workload"]
     assert Plan.model_validate(made).workload.max_model_len is None
 
