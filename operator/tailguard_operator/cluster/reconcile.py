@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -10,6 +10,7 @@ from prometheus_client import Counter
 
 from tailguard_operator.api.status import InferenceServiceStatus
 from tailguard_operator.cluster.apply import Applier
+from tailguard_operator.cluster.children import Child, Nursery
 from tailguard_operator.cluster.client import Cluster
 from tailguard_operator.cluster.connections import Closer
 from tailguard_operator.cluster.errors import AlreadyExists
@@ -29,7 +30,8 @@ VERDICTS = Counter("tailguard_verdicts_total", "Verdicts on changes.", ["verdict
 
 RESYNC_SECONDS = 3600.0
 """Longest time between two looks at a service: the net under a missed event."""
-_FOREIGN_SECONDS = 30.0
+_BLOCKED_SECONDS = 30.0
+"""Until the next look when something of somebody else is in the way: its end is no event of ours."""
 
 Decide = Callable[[World, datetime], Decision]
 AskPins = Callable[[str, str, str | None], Awaitable[Pins]]
@@ -58,6 +60,7 @@ class Reconciler:
         self._cluster = cluster
         self._observer = observer
         self._applier = applier
+        self._nursery = Nursery(cluster, installation)
         self._recorder = recorder
         self._closer = closer
         self._installation = installation
@@ -83,13 +86,14 @@ class Reconciler:
             if seen is None or seen.world.deleting:
                 return Result()
             decision = self._decide(seen.world, self._now())
-        blocked = await self._applier.foreign(seen, decision)
+        children, blocked = await self._nursery.children(seen, decision)
         if blocked:
             seen = replace(seen, world=replace(seen.world, problems=(*seen.world.problems, *blocked)))
             decision = self._decide(seen.world, self._now())
-        await self._write(seen, decision)
+            children, _ = await self._nursery.children(seen, decision)
+        await self._write(seen, decision, children)
         wait = decision.requeue_after if decision.requeue_after is not None else RESYNC_SECONDS
-        return Result(min(wait, _FOREIGN_SECONDS) if blocked else wait)
+        return Result(min(wait, _BLOCKED_SECONDS) if blocked else wait)
 
     async def report(self, key: Key, error: Exception) -> None:
         """Tell about a failed pass in an Event."""
@@ -97,11 +101,11 @@ class Reconciler:
         text = f"{type(error).__name__}: {error}"
         await self._recorder.record(service, Event("Warning", "ReconcileFailed", text))
 
-    async def _write(self, seen: Observation, decision: Decision) -> None:
+    async def _write(self, seen: Observation, decision: Decision, children: Iterable[Child]) -> None:
         changed = await self._applier.status(seen, decision)
         if changed:
             _count(seen.world.status, decision.status)
-        await self._applier.objects(seen, decision)
+        await self._applier.objects(seen, children)
         await asyncio.gather(*map(self._closer.close, decision.close_connections))
         await self._applier.leave(seen, decision, self._now())
         if changed:
