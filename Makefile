@@ -88,11 +88,11 @@ cluster-status: $(READY) ## Show what of the local cluster runs
 
 .PHONY: crds
 crds: $(READY) ## Write crds/ and the chart's copy from the models
-	@$(BIN)/python -m tailguard_operator.api.crds crds
+	@$(BIN)/python -m tailguard_operator.api.crds --chart charts/tailguard crds
 
 .PHONY: crds-check
 crds-check: $(READY) ## Fail when crds/ differs from the models
-	@$(BIN)/python -m tailguard_operator.api.crds --check crds
+	@$(BIN)/python -m tailguard_operator.api.crds --check --chart charts/tailguard crds
 
 .PHONY: install
 install: $(READY) cluster-up ## Install the operator into the cluster with Helm

@@ -1,6 +1,7 @@
 """Freezing the Baseline of the stable revision: an A/A pair, ten valid slots, one A/A start."""
 
 from datetime import timedelta
+from typing import Any
 
 from tailguard_operator.api.base import moment, timestamp
 from tailguard_operator.api.baseline import Calibration
@@ -19,7 +20,7 @@ from tailguard_operator.plan.orders import (
 )
 from tailguard_operator.plan.settings import Settings
 from tailguard_operator.plan.slo import observe_objectives, p99
-from tailguard_operator.plan.turn import Turn, aa_pair_of, next_pair, pods_are_leaving, serving_of_stable
+from tailguard_operator.plan.turn import Turn, aa_pair_of, cut, next_pair, pods_are_leaving, serving_of_stable
 from tailguard_operator.plan.world import BenchmarkView
 
 RETRY_AFTER = timedelta(minutes=30)
@@ -203,7 +204,7 @@ def _failed(turn: Turn, reason: str, message: str) -> Turn:
     return changed.event("BaselineUnavailable", f"the baseline could not be frozen: {message}", warning=True)
 
 
-def _set(turn: Turn, **fields: object) -> Turn:
+def _set(turn: Turn, **fields: Any) -> Turn:
     freeze = turn.status.freeze
     assert freeze is not None
-    return turn.update(freeze=freeze.model_copy(update=fields))
+    return turn.update(freeze=freeze.model_copy(update=cut(fields)))

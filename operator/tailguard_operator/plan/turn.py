@@ -40,8 +40,8 @@ class Turn:
         return replace(self, status=self.status.model_copy(update=fields))
 
     def roll(self, **fields: Any) -> Self:
-        """The turn with other rollout fields."""
-        return self.update(rollout=self.rollout.model_copy(update=fields))
+        """The turn with other rollout fields; texts are cut to what the schema holds."""
+        return self.update(rollout=self.rollout.model_copy(update=cut(fields)))
 
     def to(self, state: State, reason: str, message: str, **fields: Any) -> Self:
         """The turn with the rollout in `state`; the clock of the state starts when the state is another."""
@@ -55,6 +55,12 @@ class Turn:
     def event(self, reason: str, message: str, *, warning: bool = False) -> Self:
         """The turn with one more Event."""
         return replace(self, events=(*self.events, Event("Warning" if warning else "Normal", reason, message)))
+
+
+def cut(fields: dict[str, Any]) -> dict[str, Any]:
+    """The fields with reason and message cut to the schema's limits: a pod's last log lines may be long."""
+    limits = {"reason": 128, "message": 2048}
+    return {k: v[: limits[k]] if k in limits and isinstance(v, str) else v for k, v in fields.items()}
 
 
 def serving_of_stable(status: Status) -> PoolKey | None:

@@ -14,7 +14,7 @@ _OWN_INIT_CONTAINERS = frozenset({"guard", "fetch-model"})
 _FETCH_OPEN = frozenset({"name", "env", "resources"})
 """What a user may say of the container that fetches the model: a token for the hub, and its size."""
 _OWN_PATH = "/tailguard"
-_ACCOUNT_SUFFIX = "-benchmark"
+_ACCOUNT_SUFFIX = "-tailguard-benchmark"
 
 _POD_MANAGED: Mapping[str, str] = {
     "nodeName": "it bypasses the scheduler; use nodeSelector",

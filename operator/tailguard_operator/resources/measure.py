@@ -41,7 +41,7 @@ def baseline(owner: Owner, order: BaselineOrder) -> dict[str, Any]:
 
 def account_name(service: str) -> str:
     """Name of the ServiceAccount of the service's benchmark pods."""
-    return f"{service}-benchmark"
+    return f"{service}-tailguard-benchmark"
 
 
 def job_account(owner: Owner) -> tuple[dict[str, Any], dict[str, Any]]:

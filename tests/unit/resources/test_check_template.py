@@ -74,8 +74,8 @@ def test_a_users_spec_can_never_mount_a_nodes_path() -> None:
         ({"spec": {"restartPolicy": "Never"}}, "spec.restartPolicy", "manages"),
         ({"spec": {"enableServiceLinks": True}}, "spec.enableServiceLinks", "named vllm"),
         ({"spec": {"terminationGracePeriodSeconds": 0}}, "spec.terminationGracePeriodSeconds", "longest request"),
-        ({"spec": {"serviceAccountName": "chat-benchmark"}}, "spec.serviceAccountName", "another account"),
-        ({"spec": {"serviceAccount": "chat-benchmark"}}, "spec.serviceAccount", "another account"),
+        ({"spec": {"serviceAccountName": "chat-tailguard-benchmark"}}, "spec.serviceAccountName", "another account"),
+        ({"spec": {"serviceAccount": "chat-tailguard-benchmark"}}, "spec.serviceAccount", "another account"),
         ({"spec": {"volumes": [{"name": "state", "emptyDir": {}}]}}, "spec.volumes[0].name", "another name"),
         ({"spec": {"volumes": [{"name": "guard", "$patch": "delete"}]}}, "spec.volumes[0].name", "another name"),
         (

@@ -145,7 +145,7 @@ def test_the_job_runs_once_under_its_own_account(owner: Owner, order: JobOrder, 
     pod = made["spec"]["template"]["spec"]
     # Then
     assert (made["spec"]["backoffLimit"], pod["restartPolicy"]) == (0, "Never")
-    assert (pod["serviceAccountName"], pod["automountServiceAccountToken"]) == ("chat-benchmark", True)
+    assert (pod["serviceAccountName"], pod["automountServiceAccountToken"]) == ("chat-tailguard-benchmark", True)
     assert made["metadata"]["name"] == job_name(order) == "chat-new-b1-j2"
     assert made["metadata"]["ownerReferences"][0]["kind"] == "Benchmark"
 
@@ -188,14 +188,14 @@ def test_the_account_may_do_what_the_charts_role_says_and_no_pod_gets_its_token_
     # When
     account, binding = job_account(owner)
     # Then
-    assert account["metadata"]["name"] == binding["metadata"]["name"] == "chat-benchmark"
+    assert account["metadata"]["name"] == binding["metadata"]["name"] == "chat-tailguard-benchmark"
     assert account["automountServiceAccountToken"] is False
     assert binding["roleRef"] == {
         "apiGroup": "rbac.authorization.k8s.io",
         "kind": "ClusterRole",
         "name": "tailguard-benchmark",
     }
-    assert binding["subjects"] == [{"kind": "ServiceAccount", "name": "chat-benchmark", "namespace": "team-a"}]
+    assert binding["subjects"] == [{"kind": "ServiceAccount", "name": "chat-tailguard-benchmark", "namespace": "team-a"}]
     assert binding["metadata"]["ownerReferences"][0]["uid"] == "uid-1"
 
 
