@@ -10,7 +10,7 @@ from tailguard_operator.plan.arms import Arm, ArmState, measured_arm, starting_a
 from tailguard_operator.plan.decision import BaselineOrder
 from tailguard_operator.plan.jobs import JOB_LIMIT, job_of, over, why_over
 from tailguard_operator.plan.orders import baseline_key, benchmark_name, order_baseline, slots_left
-from tailguard_operator.plan.refuse import abort, account, account_pods, close_pair, hold, reject
+from tailguard_operator.plan.refuse import abort, account, account_pods, close_pair, hold, measured_seconds, reject
 from tailguard_operator.plan.slo import broken_by_canary_alone, describe
 from tailguard_operator.plan.starting import settings_of, stable_is_down, without_comparison
 from tailguard_operator.plan.turn import Turn, next_pair, pair_of
@@ -155,10 +155,8 @@ def _budget_spent(turn: Turn, view: BenchmarkView) -> bool:
     settings = settings_of(turn)
     if view.evidence.slots >= slots_left(turn, settings, view):
         return True
-    if view.evidence.first_at is None:
-        return False
     minutes = settings.rollout.benchmark.budget.minutes * (2 if turn.rollout.extended else 1)
-    spent = turn.rollout.spent_seconds + (turn.now - view.evidence.first_at).total_seconds()
+    spent = turn.rollout.spent_seconds + measured_seconds(turn, view)
     return spent > 60 * minutes
 
 

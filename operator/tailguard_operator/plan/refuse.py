@@ -56,21 +56,25 @@ def account(turn: Turn, view: BenchmarkView | None) -> Turn:
     if view is None:
         return turn
     evidence, rollout = view.evidence, turn.rollout
-    took = (turn.now - evidence.first_at).total_seconds() if evidence.first_at else 0.0
+    took = measured_seconds(turn, view)
     return turn.roll(
         spent_requests=rollout.spent_requests + evidence.requests,
         spent_seconds=rollout.spent_seconds + round(took),
     )
 
 
+def measured_seconds(turn: Turn, view: BenchmarkView) -> float:
+    """How long a Benchmark has run, by the API server's clock: those of the nodes may be wrong by minutes."""
+    return max(0.0, (turn.now - view.created).total_seconds()) if view.evidence.slots else 0.0
+
+
 def account_pods(turn: Turn) -> Turn:
     """Adds the pod-minutes of the present pair to the rollout."""
     pair = pair_of(turn.status)
     pools = [p for p in turn.world.pools if pair and p.key in pair]
-    minutes = sum(
-        p.replicas * (turn.now - max(p.created, moment(turn.rollout.started_at))).total_seconds() for p in pools
-    )
-    return turn.roll(pod_minutes=turn.rollout.pod_minutes + round(minutes / 60))
+    begun = moment(turn.rollout.started_at)
+    took = [p.replicas * max(0.0, (turn.now - max(p.created, begun)).total_seconds()) for p in pools]
+    return turn.roll(pod_minutes=turn.rollout.pod_minutes + round(sum(took) / 60))
 
 
 def close_pair(turn: Turn) -> Turn:
