@@ -5,6 +5,8 @@ its scale S is known before the slot, so g = clip(d / S, -1, 1) has mean 0 given
 faster than the tolerance. Then each product of (1 + lambda g) is a non-negative supermartingale that starts at 1, so is
 their average, and by Ville's inequality it ever reaches 1 / a with probability a at most, whenever one stops. The same
 holds for the products of (1 - lambda g), the bets on the other side.
+
+Feeding slots one by one or in blocks gives the same bits: every sum and product over slots runs in their order.
 """
 
 from __future__ import annotations
@@ -18,39 +20,33 @@ _PRIOR_SLOTS = 5
 _CAUTION = 1.5
 
 
-class TwoSidedBets:
-    """Average wealth over the stakes, betting on "slower" and on "faster" at once.
+class Scale:
+    """S of each slot from the scores before it: 1.5 sqrt((sum of d^2 + 5 s0^2) / (w + 4)), w = 1, 2, ...
 
-    The state is the number of bets, the sum of squared scores in units of s0, and the six products. Feeding slots one
-    by one or in blocks gives the same bits.
+    Scores are summed in units of their own slot's s0, so that slots of different sizes can be told together.
     """
 
     def __init__(self) -> None:
-        self.bets = 0
+        self._slots = 0
         self._squares = 0.0
+
+    def take(self, scores: FloatArray, unit: FloatArray) -> FloatArray:
+        """S for further slots with scores d and sizes s0; all of shape (slots,)."""
+        squares = np.cumsum(np.concatenate([[self._squares], (scores / unit) ** 2]))
+        place = self._slots + np.arange(1, len(scores) + 1)
+        self._slots += len(scores)
+        self._squares = float(squares[-1])
+        return np.asarray(_CAUTION * unit * np.sqrt((squares[:-1] + _PRIOR_SLOTS) / (place + _PRIOR_SLOTS - 1)))
+
+
+class Wealth:
+    """Average wealth over the stakes, betting on "slower" and on "faster" at once."""
+
+    def __init__(self) -> None:
         self._wealth = np.ones((2, len(STAKES)))
 
-    def place(self, scores: FloatArray, unit: FloatArray, least_scale: float) -> FloatArray:
-        """Bets on further slots.
-
-        Args:
-            scores: d of each slot, shape (slots,).
-            unit: s0 of each slot, shape (slots,).
-            least_scale: The least S.
-
-        Returns:
-            Wealth after each slot, shape (2, slots): row 0 for "slower", row 1 for "faster".
-        """
-        squares = np.cumsum(np.concatenate([[self._squares], (scores / unit) ** 2]))
-        place = self.bets + np.arange(1, len(scores) + 1)
-        scale = _CAUTION * unit * np.sqrt((squares[:-1] + _PRIOR_SLOTS) / (place + _PRIOR_SLOTS - 1))
-        bets = np.clip(scores / np.maximum(scale, least_scale), -1, 1)
-        wealth = self._multiplied(bets)
-        self.bets += len(scores)
-        self._squares = float(squares[-1])
-        return wealth
-
-    def _multiplied(self, bets: FloatArray) -> FloatArray:
+    def take(self, bets: FloatArray) -> FloatArray:
+        """Wealth after each of further bets g of shape (slots,): row 0 for "slower", row 1 for "faster"."""
         factors = 1 + STAKES[None, :, None] * np.stack([bets, -bets])[:, None, :]
         factors[:, :, 0] *= self._wealth
         with np.errstate(over="ignore"):

@@ -8,8 +8,9 @@ from enum import IntEnum
 
 import numpy as np
 
-from tailguard_runtime.judge.bets import TwoSidedBets
+from tailguard_runtime.judge.bets import Scale, Wealth
 from tailguard_runtime.judge.pairs import Pairs
+from tailguard_runtime.judge.samples import FloatArray
 from tailguard_runtime.judge.score import Component
 
 
@@ -32,7 +33,8 @@ class ComponentProcess:
         self._log_tolerance = math.log(tolerance)
         self._reference = component.initial(baseline, self._log_tolerance)
         self._next_refresh = component.first_refresh
-        self._bets = TwoSidedBets()
+        self._scale = Scale()
+        self._wealth = Wealth()
         self._pairs_done = 0
         self._slots_done = 0
         self.evidence = np.ones((2, 1))
@@ -63,7 +65,7 @@ class ComponentProcess:
         while self._next_refresh <= self._pairs_done:
             self._next_refresh *= 2
 
-    def _bet(self, pairs: Pairs, stop: int) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
+    def _bet(self, pairs: Pairs, stop: int) -> FloatArray:
         ends = pairs.ends[self._slots_done : stop]
         if math.isnan(self._reference):
             return np.repeat(self.evidence[:, -1:], len(ends), axis=1)
@@ -71,4 +73,5 @@ class ComponentProcess:
         taken = slice(self._pairs_done, int(ends[-1]))
         x, y = pairs.canary[taken], pairs.twin[taken] + self._log_tolerance
         scores = self._component.score(x, y, self._reference, starts - self._pairs_done)
-        return self._bets.place(scores, self._component.unit(ends - starts), self._component.least_scale)
+        scale = np.maximum(self._scale.take(scores, self._component.unit(ends - starts)), self._component.least_scale)
+        return self._wealth.take(np.clip(scores / scale, -1, 1))

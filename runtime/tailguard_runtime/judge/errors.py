@@ -67,6 +67,8 @@ class ErrorProcess:
         )
 
     def _reached(self, signs: FloatArray) -> float:
+        if not signs.any():
+            return float(self._wealth.mean())
         factors = np.concatenate([self._wealth[:, None], 1 + _STAKES * signs], axis=1)
         with np.errstate(over="ignore"):
             wealth = np.cumprod(factors, axis=1)
@@ -76,6 +78,8 @@ class ErrorProcess:
 
 def error_signs(slot: Slot) -> FloatArray:
     """Sign of canary failures minus twin failures in each bin of the halves' offsets, shape (bins,)."""
+    if not (slot.canary.failed.any() or slot.twin.failed.any()):
+        return np.zeros(MOST_BINS)
     last = max(half.intended_s.max(initial=0.0) for half in (slot.canary, slot.twin))
     width = max(BIN_SECONDS, last / MOST_BINS)
     difference = _failures(slot.canary, width) - _failures(slot.twin, width)

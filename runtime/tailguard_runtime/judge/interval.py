@@ -2,8 +2,10 @@
 
 It is {t: neither side of the process at tolerance t has reached its threshold}. If the true ratio is t, the process at
 t bets on fair coins, so by Ville's inequality either side ever reaches 1 / a with probability a at most: the true ratio
-is ever outside with probability 2 a at most. The ends are found by bisection, which takes the set for an interval; its
-ends are rounded outwards.
+is ever outside with probability 2 a at most.
+
+The part of that set around the estimate is reported. Ratios far away are excluded in any case, though not always by
+their own process: a count whose threshold has jumped bets too little to say so. The ends are rounded outwards.
 """
 
 from __future__ import annotations
@@ -17,8 +19,9 @@ from tailguard_runtime.judge.score import Component
 
 LEAST_RATIO = 0.01
 GREATEST_RATIO = 100.0
-_HALVINGS = 14
-"""Steps of the bisection: the ends are exact to 0.06 %."""
+_FIRST_STEP = 0.01
+_RESOLUTION = 5e-4
+"""The ends are exact to 0.05 %."""
 
 
 def ratio_interval(
@@ -43,9 +46,13 @@ def ratio_interval(
     """
 
     def excluded(side: Side, threshold: float) -> Callable[[float], bool]:
-        return lambda ratio: _reaches(ComponentProcess(component, ratio, baseline), pairs, side, threshold)
+        return lambda log: _reaches(ComponentProcess(component, math.exp(log), baseline), pairs, side, threshold)
 
-    return _low_end(excluded(Side.SLOWER, slower)), _high_end(excluded(Side.FASTER, faster))
+    estimate = component.log_ratio(pairs.canary, pairs.twin)
+    centre = 0.0 if math.isnan(estimate) else _bounded(estimate)
+    low = _excluded_end(excluded(Side.SLOWER, slower), centre, -1)
+    high = _excluded_end(excluded(Side.FASTER, faster), centre, 1)
+    return math.exp(low), math.exp(high)
 
 
 def _reaches(process: ComponentProcess, pairs: Pairs, side: Side, threshold: float) -> bool:
@@ -57,22 +64,24 @@ def _reaches(process: ComponentProcess, pairs: Pairs, side: Side, threshold: flo
     return False
 
 
-def _low_end(too_small: Callable[[float], bool]) -> float:
-    if not too_small(LEAST_RATIO):
-        return 0.0
-    return GREATEST_RATIO if too_small(GREATEST_RATIO) else _boundary(too_small)[0]
+def _excluded_end(excluded: Callable[[float], bool], centre: float, outward: int) -> float:
+    """The last excluded log ratio before the open ones, seen from outside; infinite when none is excluded."""
+    closed = excluded(centre)
+    direction = -outward if closed else outward
+    last, step = centre, _FIRST_STEP
+    while excluded(reached := _bounded(centre + direction * step)) is closed:
+        if reached == last:
+            return reached if closed else outward * math.inf
+        last, step = reached, 2 * step
+    return _bisected(excluded, *((last, reached) if closed else (reached, last)))
 
 
-def _high_end(too_large: Callable[[float], bool]) -> float:
-    if not too_large(GREATEST_RATIO):
-        return math.inf
-    return LEAST_RATIO if too_large(LEAST_RATIO) else _boundary(lambda ratio: not too_large(ratio))[1]
+def _bisected(excluded: Callable[[float], bool], outside: float, inside: float) -> float:
+    while abs(outside - inside) > _RESOLUTION:
+        middle = (outside + inside) / 2
+        outside, inside = (middle, inside) if excluded(middle) else (outside, middle)
+    return outside
 
 
-def _boundary(holds: Callable[[float], bool]) -> tuple[float, float]:
-    """A bracket around the ratio where `holds` turns from true to false."""
-    low, high = math.log(LEAST_RATIO), math.log(GREATEST_RATIO)
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        low, high = (middle, high) if holds(math.exp(middle)) else (low, middle)
-    return math.exp(low), math.exp(high)
+def _bounded(log_ratio: float) -> float:
+    return min(max(log_ratio, math.log(LEAST_RATIO)), math.log(GREATEST_RATIO))

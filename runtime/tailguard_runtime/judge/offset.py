@@ -75,7 +75,7 @@ def _slot_medians(slots: Sequence[Slot], metric: Metric) -> FloatArray:
     both = np.isfinite(pairs.canary) & np.isfinite(pairs.twin)
     starts = np.concatenate([[0], pairs.ends[:-1]]) if len(pairs) else pairs.ends
     cuts = [slice(a, b) for a, b in zip(starts, pairs.ends, strict=True)]
-    return np.array([np.median((pairs.canary[c] - pairs.twin[c])[both[c]]) for c in cuts if both[c].any()])
+    return np.array([np.median(pairs.canary[c][both[c]] - pairs.twin[c][both[c]]) for c in cuts if both[c].any()])
 
 
 def _variance(values: FloatArray) -> float:

@@ -52,7 +52,7 @@ NO_PAIRS = Pairs(np.empty(0), np.empty(0), np.empty(0, dtype=np.int64))
 def latencies(half: Half, metric: Metric) -> FloatArray:
     """Seconds of one metric, shape (M,): +inf for every failed request, nan where TPOT is undefined."""
     values = {Metric.TTFT: half.ttft_s, Metric.TPOT: half.tpot_s, Metric.LATENCY: half.e2e_s}[metric]
-    return np.where(half.failed, np.inf, values)
+    return np.where(half.failed, np.inf, values) if half.failed.any() else values
 
 
 def in_class(prompt_tokens: npt.NDArray[np.integer], request_class: RequestClass) -> npt.NDArray[np.bool_]:

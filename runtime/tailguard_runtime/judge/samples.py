@@ -10,6 +10,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
@@ -104,10 +105,10 @@ class Half:
 
     __hash__ = None  # type: ignore[assignment]
 
-    @property
+    @cached_property
     def failed(self) -> npt.NDArray[np.bool_]:
         """Which requests failed or timed out, shape (M,)."""
-        return np.isposinf(self.e2e_s)
+        return np.asarray(self.e2e_s == np.inf)
 
 
 @dataclass(frozen=True)

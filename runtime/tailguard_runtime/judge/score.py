@@ -87,8 +87,10 @@ class PairScore:
         return nearest_rank(logs, Fraction(1, 2))
 
     def log_ratio(self, x: FloatArray, y: FloatArray) -> float:
-        """The median of the pairs' differences."""
-        return nearest_rank(_differences(x, y), Fraction(1, 2))
+        """The median of the pairs' differences, without the pairs that failed in both arms."""
+        with np.errstate(invalid="ignore"):
+            difference = x - y
+        return nearest_rank(difference[~np.isnan(difference)], Fraction(1, 2))
 
 
 @dataclass(frozen=True)

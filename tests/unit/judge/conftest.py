@@ -9,9 +9,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import settings
 
 from tailguard_runtime.judge.pairs import Pairs
 from tailguard_runtime.judge.samples import Arm, FloatArray, Half, Slot
+
+# A deadline per example would measure the machine's load, not the judge.
+settings.register_profile("judge", deadline=None)
+settings.load_profile("judge")
 
 RECORDING = Path(__file__).parents[2] / "data" / "judge" / "vllm-cpu-aa-turn.csv"
 
@@ -115,21 +120,21 @@ def _scaled(half: Half, ratio: float) -> Half:
     )
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def make_slot() -> Callable[..., Slot]:
     return build_slot
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def make_slots() -> Callable[..., list[Slot]]:
     return paired_slots
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def make_pairs() -> Callable[..., Pairs]:
     return log_pairs
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def make_recorded() -> Callable[..., list[Slot]]:
     return recorded_slots
