@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from tailguard_runtime.guard.prestop import ask_port, drain
 RUNTIME = Path(__file__).parents[3] / "runtime"
 STALL_SECONDS = 8
 IDLE_SECONDS = 6
+START_SECONDS = 900
 
 pytestmark = [
     pytest.mark.e2e,
@@ -45,6 +47,15 @@ class Server:
 
     def probe(self, path: str) -> str:
         return f"http://127.0.0.1:{self.probe_port}/tailguard/{path}"
+
+    def wait_for_probe_port(self, seconds: float) -> None:
+        """The guard listens as soon as the engine is up; a machine that does other work takes minutes."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end and self.process.poll() is None:
+            with suppress(OSError), socket.create_connection(("127.0.0.1", self.probe_port), 1):
+                return
+            time.sleep(0.5)
+        raise AssertionError(f"vLLM didn't start: {self.log.read_text()[-2000:]}")
 
     def engine_core(self) -> int:
         children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
@@ -88,11 +99,16 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     ]  # fmt: skip
     log = home / "vllm.log"
     with log.open("wb") as output:
-        process = subprocess.Popen(command, env=environment, stdout=output, stderr=subprocess.STDOUT)
+        process = subprocess.Popen(
+            command, env=environment, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
+        )
+    started = Server(process, port, probe_port, log)
     try:
-        yield Server(process, port, probe_port, log)
+        started.wait_for_probe_port(START_SECONDS)
+        yield started
     finally:
-        process.kill()
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
         process.wait()
 
 
@@ -111,11 +127,8 @@ async def until_ok(client: aiohttp.ClientSession, server: Server, path: str, sec
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         assert server.process.poll() is None, server.log.read_text()[-2000:]
-        try:
-            if (await ask(client, "GET", server.probe(path)))[0] == 200:
-                return
-        except aiohttp.ClientConnectionError:
-            pass
+        if (await ask(client, "GET", server.probe(path)))[0] == 200:
+            return
         await asyncio.sleep(0.5)
     raise AssertionError(f"{path} isn't 200 after {seconds} s: {server.log.read_text()[-2000:]}")
 
@@ -138,7 +151,7 @@ async def stream(client: aiohttp.ClientSession, server: Server, tokens: int) -> 
 
 async def test_starts_after_one_real_generation(server: Server, client: aiohttp.ClientSession) -> None:
     """R-072: vLLM answers the paths that operator and benchmark use."""
-    await until_ok(client, server, "startup", 240)
+    await until_ok(client, server, "startup", 60)
     _, counters = await ask(client, "GET", server.probe("counters?engine=1"))
     assert counters["started"] == 0
     assert counters["startupOk"] is True
