@@ -97,7 +97,7 @@ def _pool(seen: Observation, pool: Pool) -> Child:
     wanted = pools.deployment(seen.live.owner, seen.live.data(pool.key.revision), pool, live)
     if live is None:
         return Child(_stamped(wanted), None)
-    return Child(_without_template(wanted) if _made_differently(wanted, live) else wanted, live)
+    return Child(_without(wanted, _fixed_fields(wanted, live)), live)
 
 
 def _stamped(deployment: Object) -> Object:
@@ -106,13 +106,15 @@ def _stamped(deployment: Object) -> Object:
     return deployment | {"metadata": meta | {"annotations": annotations}}
 
 
-def _without_template(deployment: Object) -> Object:
-    return deployment | {"spec": {name: value for name, value in deployment["spec"].items() if name != "template"}}
+def _without(deployment: Object, fields: frozenset[str]) -> Object:
+    return deployment | {"spec": {name: value for name, value in deployment["spec"].items() if name not in fields}}
 
 
-def _made_differently(wanted: Object, live: Object) -> bool:
+def _fixed_fields(wanted: Object, live: Object) -> frozenset[str]:
+    """Fields of the spec that stay as they were made: the selector, and a template that is built differently now."""
     made_with = (live["metadata"].get("annotations") or {}).get(TEMPLATE_ANNOTATION)
-    return made_with is not None and made_with != _template_digest(wanted)
+    rebuilt = made_with is not None and made_with != _template_digest(wanted)
+    return frozenset({"selector", "template"}) if rebuilt else frozenset({"selector"})
 
 
 def _template_digest(deployment: Object) -> str:
