@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 ARMS: "tuple[Arm, ...]" = ("canary", "twin")
 FREEZE_SLOTS = 10
 _KEPT = 8
+_POLITE = 19
+"""On a small machine the worker may share a core with the load generator, whose lateness voids slots."""
 _MICRO = 1_000_000
 
 
@@ -54,7 +56,8 @@ _states: OrderedDict[str, _State] = OrderedDict()
 
 
 def start_worker() -> None:
-    """Initialise the worker: it ends when the operator ends, however that happens."""
+    """Initialise the worker: it ends when the operator ends, however that happens, and yields the processor to all."""
+    os.nice(_POLITE)
     parent = multiprocessing.parent_process()
     if parent is None:
         return
