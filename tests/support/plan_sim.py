@@ -33,6 +33,7 @@ FROZEN: dict[str, Any] = {
     ],
     "thresholds": {"Latency/all": {"p90": 200_000, "p99": 250_000}},
     "offsets": ["0.01"],
+    "slots": 10,
     "alarm": False,
     "startOffset": "0.01",
     "startVariance": "0.0001",

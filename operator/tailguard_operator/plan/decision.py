@@ -47,6 +47,9 @@ class JobOrder:
     """0 for the first; a later one goes on where the one before stopped."""
     start_slot: int
     max_slots: int
+    """Slots of the Benchmark after which the Job ends, stored ones included."""
+    valid_slots: int | None
+    """Valid slots after which the Job ends whatever they show; None lets the evidence decide."""
     spec: Mapping[str, Any]
     canary: PodTarget
     twin: PodTarget

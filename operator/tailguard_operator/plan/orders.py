@@ -101,12 +101,15 @@ def slots_left(turn: Turn, settings: Settings, view: BenchmarkView) -> int:
 
 def order_job(view: BenchmarkView, number: int, canary: PodView, twin: PodView, max_slots: int) -> JobOrder:
     """Job `number`, which goes on where the one before stopped."""
+    freezes = view.spec["purpose"] == Purpose.BASELINE
+    valid = view.evidence.slots - view.evidence.void_slots
     return JobOrder(
         benchmark=view.name,
         benchmark_uid=view.uid,
         number=number,
         start_slot=view.evidence.slots,
         max_slots=max_slots,
+        valid_slots=max(FREEZE_SLOTS - valid, 1) if freezes else None,
         spec=view.spec,
         canary=PodTarget(canary.name, canary.ip, canary.pool.revision),
         twin=PodTarget(twin.name, twin.ip, twin.pool.revision),
@@ -134,8 +137,8 @@ def order_baseline(turn: Turn, view: BenchmarkView, revision: str, spec_hash: st
         "thresholds": dict(frozen["thresholds"]),
         "samples": {
             "benchmark": view.name,
-            "slots": view.evidence.slots,
-            "sha256": list(view.evidence.sha256),
+            "slots": frozen["slots"],
+            "sha256": list(view.evidence.sha256[: frozen["slots"]]),
         },
         "frozenAt": timestamp(view.evidence.last_at or view.created),
     }

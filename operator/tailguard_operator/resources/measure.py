@@ -139,7 +139,8 @@ def _plan(
             f"{twin['servedName']!r}; both arms get the same requests, so keep the name and serve the new one as a "
             "new service"
         )
-    return {
+    ends = {} if order.valid_slots is None else {"validSlots": order.valid_slots}
+    return ends | {
         "benchmark": {
             "name": order.benchmark,
             "namespace": owner.namespace,

@@ -80,4 +80,4 @@ def order() -> JobOrder:
         },
     }
     canary, twin = PodTarget("c-1", "10.0.0.7", "new"), PodTarget("t-1", "fd00::8", "old")
-    return JobOrder("chat-new-b1", "uid-b", 2, 7, 120, spec, canary, twin)
+    return JobOrder("chat-new-b1", "uid-b", 2, 7, 120, None, spec, canary, twin)

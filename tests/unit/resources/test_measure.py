@@ -210,5 +210,13 @@ def test_benchmark_and_baseline_are_their_orders(owner: Owner, order: JobOrder) 
 
 
 def test_names_fit_for_the_longest_service() -> None:
-    longest = JobOrder("s" * 36 + "-1a2b3c4d-b999", "u", 9, 0, 1, {}, None, None)  # type: ignore[arg-type]
+    longest = JobOrder("s" * 36 + "-1a2b3c4d-b999", "u", 9, 0, 1, None, {}, None, None)  # type: ignore[arg-type]
     assert len(job_name(longest)) + len("-xxxxx") <= 63
+
+
+def test_a_freeze_ends_after_so_many_valid_slots_whatever_they_show(owner: Owner, order: JobOrder) -> None:
+    # Given the Job of a Baseline, which needs seven more valid slots
+    freezing = dataclasses.replace(order, valid_slots=7)
+    # Then its plan says so, and that of a comparison leaves it to the evidence
+    assert plan(owner, freezing)["validSlots"] == 7
+    assert "validSlots" not in plan(owner, order)
