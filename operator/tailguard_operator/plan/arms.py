@@ -1,5 +1,6 @@
 """The health of one arm: its pod, judged from what the kubelet and the scheduler say."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -41,23 +42,19 @@ def deadline_seconds(world: World, revision: str) -> int:
 
 def starting_arm(world: World, key: PoolKey, now: datetime) -> Arm:
     """The arm while its pod starts: any pod of the pool may become the one that is measured."""
-    pods = sorted(world.pods_of(key), key=lambda p: (not p.ready, p.created, p.name))
-    if not pods:
-        return Arm(ArmState.STARTING, "PodMissing", f"the {key.role} pod has not been created yet")
-    pod = pods[0]
+    pods = sorted(world.pods_of(key), key=lambda p: (not p.ready, bool(p.disrupted), p.created, p.name))
     limit = deadline_seconds(world, key.revision)
+    if not pods:
+        return _without_pod(world, key, now, limit)
+    pod = pods[0]
     late = now - _created(world, key, pod) > timedelta(seconds=limit)
     if pod.failure and (pod.failure.fatal or late):
         return Arm(ArmState.FAILED, pod.failure.reason, pod.failure.message, pod)
-    if moved := _image_moved(world, pod):
+    if moved := image_moved(world, pod):
         return Arm(ArmState.FAILED, "ImageMoved", moved, pod)
     if pod.ready:
         return Arm(ArmState.READY, pod=pod)
-    if pod.unschedulable and late:
-        return Arm(ArmState.UNSCHEDULABLE, "InsufficientCapacity", pod.unschedulable, pod)
-    if late:
-        return Arm(ArmState.FAILED, "ProgressDeadlineExceeded", f"pod {pod.name} was not Ready within {limit} s", pod)
-    return Arm(ArmState.STARTING, "PodNotReady", _waiting(pod), pod)
+    return _late(pods, pod, limit) if late else Arm(ArmState.STARTING, "PodNotReady", _waiting(pod), pod)
 
 
 def measured_arm(world: World, key: PoolKey, name: str | None) -> Arm:
@@ -72,12 +69,31 @@ def measured_arm(world: World, key: PoolKey, name: str | None) -> Arm:
     return Arm(ArmState.READY if pod.ready else ArmState.STARTING, pod=pod)
 
 
+def _without_pod(world: World, key: PoolKey, now: datetime, limit: int) -> Arm:
+    pool = next((p for p in world.pools if p.key == key and not p.deleting), None)
+    if pool and pool.replicas and now - pool.created > timedelta(seconds=limit):
+        text = f"no {key.role} pod was created within {limit} s: look for a quota or an admission rule in the way"
+        return Arm(ArmState.UNSCHEDULABLE, "InsufficientCapacity", text)
+    return Arm(ArmState.STARTING, "PodMissing", f"the {key.role} pod has not been created yet")
+
+
+def _late(pods: Sequence[PodView], pod: PodView, limit: int) -> Arm:
+    """Why the pod is not Ready by the deadline; a disruption is nobody's fault."""
+    if disrupted := next((p for p in pods if p.disrupted), None):
+        text = f"pod {disrupted.name} was disrupted before it was Ready: {disrupted.disrupted}"
+        return Arm(ArmState.DISRUPTED, "Disrupted", text, pod)
+    if pod.unschedulable:
+        return Arm(ArmState.UNSCHEDULABLE, "InsufficientCapacity", pod.unschedulable, pod)
+    return Arm(ArmState.FAILED, "ProgressDeadlineExceeded", f"pod {pod.name} was not Ready within {limit} s", pod)
+
+
 def _created(world: World, key: PoolKey, pod: PodView) -> datetime:
     pool = next((p for p in world.pools if p.key == key), None)
     return pool.created if pool else pod.created
 
 
-def _image_moved(world: World, pod: PodView) -> str:
+def image_moved(world: World, pod: PodView) -> str:
+    """Why the pod must not be used: its tag means another image than when the revision's first pod ran."""
     revision = world.revision(pod.pool.revision)
     if not revision or not revision.image_id or not pod.image_id or pod.image_id == revision.image_id:
         return ""

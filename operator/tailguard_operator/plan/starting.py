@@ -1,13 +1,16 @@
 """Starting: the baseline must be there, then canary and twin start side by side."""
 
+from dataclasses import replace
+
 from tailguard_operator.api.base import moment
 from tailguard_operator.api.service import Capacity
 from tailguard_operator.api.status import State
 from tailguard_operator.plan.arms import Arm, ArmState, deadline_seconds, starting_arm
 from tailguard_operator.plan.freeze import baseline_fits
-from tailguard_operator.plan.orders import FREEZE_SLOTS, benchmark_name
+from tailguard_operator.plan.orders import FREEZE_SLOTS, benchmark_name, current_baseline
 from tailguard_operator.plan.refuse import close_pair, hold, reject
 from tailguard_operator.plan.settings import Settings
+from tailguard_operator.plan.switching import ALONE
 from tailguard_operator.plan.turn import Turn, next_pair, pair_of, pods_are_leaving, serving_of_stable
 
 PAIR = 2
@@ -24,6 +27,10 @@ def starting(turn: Turn) -> Turn:
         return without_comparison(turn)
     if turn.world.workload.problem:
         return turn.explain("WorkloadUnusable", turn.world.workload.problem)
+    if workload_gone(turn):
+        turn = turn.roll(settings=replace(settings_of(turn), workload=turn.world.workload).to_object())
+    if turn.rollout.pair is not None and current_baseline(turn) is None:
+        turn = close_pair(turn)
     if turn.rollout.pair is None:
         return _prepare(turn)
     pair = pair_of(turn.status)
@@ -36,34 +43,43 @@ def settings_of(turn: Turn) -> Settings:
     return Settings.from_object(turn.rollout.settings or {}, turn.world.workload)
 
 
+def workload_gone(turn: Turn) -> bool:
+    """Whether the user's requests are not those any more that were there when the rollout started."""
+    kept = settings_of(turn).workload
+    return kept.config_map is not None and kept.hash != turn.world.workload.hash
+
+
 def stable_is_down(turn: Turn) -> bool:
-    """Whether stable has had no Ready pod for the progress deadline."""
+    """Whether stable has had no Ready pod for the progress deadline, though it should have one."""
     stable, pool = turn.status.stable, serving_of_stable(turn.status)
-    if stable is None or pool is None or any(p.ready for p in turn.world.pods_of(pool)):
+    if stable is None or pool is None or turn.world.spec.replicas == 0:
         return False
+    pods = turn.world.pods_of(pool)
     ready = next((c for c in turn.status.conditions or () if c.type == "Ready"), None)
-    if ready is None or ready.status == "True":
+    if ready is None or ready.status == "True" or any(p.ready for p in pods):
         return False
-    waited = (turn.now - moment(ready.last_transition_time)).total_seconds()
+    # Pods that have just been asked for (a service scaled up from 0) have their own time to start.
+    asked = min((p.created for p in pods), default=moment(turn.rollout.started_at))
+    waited = (turn.now - max(moment(ready.last_transition_time), asked)).total_seconds()
     return waited > deadline_seconds(turn.world, stable.revision)
 
 
 def without_comparison(turn: Turn) -> Turn:
     """Nothing serves, so nothing can be compared: the new revision serves as soon as it is Ready."""
-    if turn.rollout.reason == "NoStableToCompare":
-        return turn
     message = "the stable revision has had no Ready pod for the progress deadline, so there is nothing to compare with"
     turn = _with_pair(turn) if turn.rollout.pair is None or turn.state == State.CONFIRM else turn
-    return turn.to(State.SWITCH, "NoStableToCompare", message).event("NoStableToCompare", message, warning=True)
+    return turn.to(State.SWITCH, ALONE, message).event(ALONE, message, warning=True)
 
 
 def _prepare(turn: Turn) -> Turn:
+    if turn.world.spec.replicas == 0:
+        return turn.explain("NoReplicas", "spec.replicas is 0: the rollout goes on when it is 1 or more")
     if not baseline_fits(turn):
         return _wait_for_baseline(turn)
     room, borrow = turn.world.room, settings_of(turn).rollout.capacity == Capacity.BORROW
     if room.pods >= PAIR:
-        return _with_pair(turn)
-    if borrow and room.pods >= 1 and turn.world.spec.replicas >= 2:
+        return _with_pair(turn).roll(borrowed=False)
+    if borrow and room.pods >= 1 and turn.world.spec.replicas >= PAIR:
         return _with_pair(turn).roll(borrowed=True)
     if pods_are_leaving(turn):
         return turn.explain("StartingPods", "pods of an earlier pair are leaving; then there may be room")
@@ -93,6 +109,8 @@ def _judge_arms(turn: Turn, canary: Arm, twin: Arm) -> Turn:
         return hold(close_pair(turn), "InsufficientCapacity", _shortage(turn, 1))
     if twin.state == ArmState.FAILED:
         return hold(turn, "TwinUnavailable", f"the twin of the stable revision could not start: {twin.message}")
+    if ArmState.DISRUPTED in (canary.state, twin.state):
+        return hold(turn, "Disrupted", canary.message or twin.message)
     if canary.state == twin.state == ArmState.READY and canary.pod and twin.pod:
         return _to_benchmark(turn, canary, twin)
     return turn.explain("StartingPods", _progress(canary, twin))
