@@ -2,10 +2,13 @@
 
 from tailguard_operator.api.base import timestamp
 from tailguard_operator.api.status import RevisionRef, RolloutStatus, State
-from tailguard_operator.plan.refuse import close_pair, remembered
+from tailguard_operator.plan.refuse import close_pair, hold, remembered
 from tailguard_operator.plan.settings import Settings
+from tailguard_operator.plan.switching import kept_message
 from tailguard_operator.plan.turn import BEFORE_PROMOTION, Turn, serving_of_previous
 
+DROPPABLE = BEFORE_PROMOTION | {State.SWITCH}
+"""States in which a change may be dropped; in Switch only as long as users have not been sent to it."""
 _QUEUED = "a new spec waits until the previous revision's window is over; `tailguard promote` ends it now"
 
 
@@ -14,12 +17,12 @@ def changed_spec(turn: Turn) -> Turn:
     stable, wanted = turn.status.stable, turn.world.spec_hash
     if stable is None:
         return turn
+    if turn.state == State.SWITCH and turn.status.route == turn.rollout.revision:
+        return turn
     if turn.world.problems:
         return _drop_change(turn)
     if turn.state == State.KEPT:
         return _while_kept(turn)
-    if turn.state == State.SWITCH and turn.status.route == turn.rollout.revision:
-        return turn
     if wanted == stable.spec_hash:
         return _back_to_stable(turn)
     if wanted == turn.rollout.spec_hash and turn.state != State.STABLE:
@@ -27,14 +30,14 @@ def changed_spec(turn: Turn) -> Turn:
     if known := remembered(turn, wanted):
         return _again_refused(turn, known.revision, known.verdict, known.reason, known.message)
     if turn.world.spec.replicas == 0:
-        return turn
+        return _not_while_scaled_to_zero(turn)
     return begin(turn)
 
 
 def begin(turn: Turn) -> Turn:
     """Starting, with the settings of this moment."""
     now = timestamp(turn.now)
-    under_way = turn.state in BEFORE_PROMOTION | {State.SWITCH}
+    under_way = turn.state in DROPPABLE
     freeze = turn.status.freeze
     turn = turn.update(
         rollout=RolloutStatus(
@@ -52,11 +55,27 @@ def begin(turn: Turn) -> Turn:
     return turn.event("RolloutStarted", text)
 
 
-def _drop_change(turn: Turn) -> Turn:
-    if turn.state not in BEFORE_PROMOTION:
+def _not_while_scaled_to_zero(turn: Turn) -> Turn:
+    """Nothing starts; a change under way is not what the spec says any more."""
+    if turn.state not in DROPPABLE:
         return turn
+    return close_pair(turn).to(State.STABLE, "NoReplicas", "the change before the present spec is dropped")
+
+
+def _drop_change(turn: Turn) -> Turn:
+    if turn.state not in DROPPABLE:
+        return turn
+    if turn.status.observed_generation == turn.world.generation:
+        return _blocked(turn)
     message = "the new spec is invalid, so the change before it is dropped; users stay on the stable revision"
     return close_pair(turn).to(State.STABLE, "InvalidSpec", message)
+
+
+def _blocked(turn: Turn) -> Turn:
+    """The spec is as it was, yet it cannot be carried out. Dropping the change would only start it again."""
+    if turn.state == State.HELD:
+        return turn
+    return hold(turn, "Blocked", "; ".join(turn.world.problems))
 
 
 def _back_to_stable(turn: Turn) -> Turn:
@@ -82,10 +101,10 @@ def _again_refused(turn: Turn, revision: str, verdict: str, reason: str, message
 def _while_kept(turn: Turn) -> Turn:
     status = turn.status
     if turn.world.spec_hash == turn.rollout.spec_hash:
-        return turn.explain("Complete", turn.rollout.message or "") if turn.rollout.reason == "GuardRunning" else turn
+        return turn if turn.rollout.reason == "Complete" else turn.explain("Complete", kept_message(turn))
     if status.previous and turn.world.spec_hash == status.previous.spec_hash:
         return _to_previous(turn)
-    return turn if turn.rollout.reason == "GuardRunning" else turn.explain("GuardRunning", _QUEUED)
+    return turn.explain("GuardRunning", _QUEUED)
 
 
 def _to_previous(turn: Turn) -> Turn:
@@ -95,7 +114,11 @@ def _to_previous(turn: Turn) -> Turn:
     if not any(p.ready for p in turn.world.pods_of(pool)):
         return turn.explain("PreviousNotReady", f"revision {previous.revision} has no Ready pod to go back to")
     back = RevisionRef(
-        revision=previous.revision, spec_hash=previous.spec_hash, since=timestamp(turn.now), slot=previous.slot
+        revision=previous.revision,
+        spec_hash=previous.spec_hash,
+        since=timestamp(turn.now),
+        slot=previous.slot,
+        moved_by=turn.world.lease_transitions,
     )
     turn = turn.update(stable=back, previous=None, route=back.revision)
     turn = turn.roll(spec_hash=back.spec_hash, revision=back.revision, settings=None, baseline=None, pair=None)

@@ -1,6 +1,6 @@
 """Commands of people: annotations `tailguard.dev/{retry,promote,abort,pin,refresh}`; each token acts once."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from tailguard_operator.api.status import HandledCommands, State
 from tailguard_operator.plan.change import begin
@@ -10,6 +10,8 @@ from tailguard_operator.plan.switching import end_window
 from tailguard_operator.plan.turn import Turn, next_pair
 
 OVERRIDDEN = "Overridden"
+TOKEN_LENGTH = 256
+"""Characters of a token that status holds."""
 _MAY_ABORT = frozenset({State.HELD, State.PINNED, State.LIVE, State.BENCHMARK, State.STARTING, State.CONFIRM})
 _MAY_RETRY = frozenset({State.REJECTED, State.ABORTED, State.HELD})
 
@@ -18,12 +20,19 @@ def commanded(turn: Turn) -> Turn:
     """Acts on every command whose token is new, at most one a turn."""
     if turn.status.stable is None:
         return turn
-    for name, act in _COMMANDS.items():
-        token = turn.world.commands.get(name)
+    for name, token in unhandled(turn):
         handled = turn.status.handled or HandledCommands()
-        if token and token != getattr(handled, name):
-            return act(turn.update(handled=handled.model_copy(update={name: token[:256]})), token)
+        return _COMMANDS[name](turn.update(handled=handled.model_copy(update={name: token})), token)
     return turn
+
+
+def unhandled(turn: Turn) -> Iterator[tuple[str, str]]:
+    """Commands with a token that has not been acted upon; a long one counts by what status can hold of it."""
+    handled = turn.status.handled or HandledCommands()
+    for name in _COMMANDS:
+        token = turn.world.commands.get(name, "")[:TOKEN_LENGTH]
+        if token and token != getattr(handled, name):
+            yield name, token
 
 
 def _abort(turn: Turn, token: str) -> Turn:

@@ -5,9 +5,10 @@ from datetime import timedelta
 from tailguard_operator.api.base import after, moment, seconds
 from tailguard_operator.api.benchmark import Purpose
 from tailguard_operator.api.status import State
+from tailguard_operator.plan.commands import unhandled
 from tailguard_operator.plan.decision import BaselineOrder, BenchmarkOrder, Decision, JobOrder, Pool
 from tailguard_operator.plan.first import FIRST_SLOT
-from tailguard_operator.plan.freeze import RETRY_AFTER, freeze_settings, frozen_baseline
+from tailguard_operator.plan.freeze import IDLE, RETRY_AFTER, freeze_settings, frozen_baseline
 from tailguard_operator.plan.jobs import job_of, overdue
 from tailguard_operator.plan.measuring import promoted_baseline, suspects_gone
 from tailguard_operator.plan.orders import order_benchmark, order_job, slots_left
@@ -22,6 +23,8 @@ MEASURING_PERIOD = 1.0
 STARTING_PERIOD = 5.0
 WORKLOAD_PERIOD = 30.0
 """ConfigMaps are never watched, so a missing workload is looked for again."""
+_PAIRED = frozenset({State.STARTING, State.BENCHMARK, State.CONFIRM})
+"""States with a canary and a twin."""
 _ENDED = frozenset({"Alarm", "GrossAlarm", "Promote", "BudgetSpent"})
 
 
@@ -49,11 +52,16 @@ def desired(turn: Turn) -> Decision:
 
 
 def needs_evidence(world: World) -> tuple[str, ...]:
-    """Benchmarks whose stored samples the next decision asks for."""
+    """Benchmarks whose stored samples the next decision asks for.
+
+    Those that measure, those that a Baseline is still to be written from, and the deciding one while users move: the
+    objectives of the revision that they reach are checked on it.
+    """
     rollout = world.status.rollout
     missing = rollout is not None and rollout.baseline and all(b.name != rollout.baseline for b in world.baselines)
+    moving = rollout is not None and rollout.state == State.SWITCH and world.status.route == rollout.revision
     freeze = world.status.freeze
-    deciding = {rollout.benchmark} if rollout and missing else set()
+    deciding = {rollout.benchmark} if rollout and (missing or moving) else set()
     deciding |= {freeze.benchmark} if freeze and freeze.baseline else set()
     return tuple(b.name for b in world.benchmarks if not b.finished or b.name in deciding)
 
@@ -70,7 +78,7 @@ def _pools(turn: Turn) -> list[Pool]:
     if stable is None or status.stable is None:
         first = status.rollout.revision if status.rollout else None
         return [Pool(PoolKey(first, Role.SERVING, FIRST_SLOT), spec.replicas)] if first else []
-    borrowed = bool(status.rollout and status.rollout.borrowed and _pair_pools(turn))
+    borrowed = turn.state in _PAIRED and turn.rollout.borrowed
     pools = [Pool(stable, max(spec.replicas - borrowed, 0), moved_by=status.stable.moved_by)]
     return [*pools, *_previous_pool(turn), *_rollout_pools(turn), *_freeze_pools(turn)]
 
@@ -96,7 +104,7 @@ def _rollout_pools(turn: Turn) -> list[Pool]:
 
 def _pair_pools(turn: Turn) -> list[Pool]:
     pair, rollout = pair_of(turn.status), turn.rollout
-    if pair is None or turn.state not in (State.STARTING, State.BENCHMARK, State.CONFIRM):
+    if pair is None or turn.state not in _PAIRED:
         return []
     if turn.state != State.CONFIRM:
         return [Pool(key, 1) for key in pair]
@@ -176,6 +184,8 @@ def _job(
     turn: Turn, view: BenchmarkView, number: int, names: tuple[str | None, str | None], settings: Settings
 ) -> JobOrder | None:
     if job_of(view, number) or view.evidence.broken or (_decided(view) and view.spec["purpose"] != Purpose.BASELINE):
+        return None
+    if view.spec["workload"].get("configMap") and view.spec["workload"]["hash"] != turn.world.workload.hash:
         return None
     pods = [_pod(turn, name) for name in names]
     if pods[0] is None or pods[1] is None or not (pods[0].ip and pods[1].ip):
@@ -258,7 +268,7 @@ def _left_pods(turn: Turn) -> tuple[str, ...]:
 
 
 def _next_look(turn: Turn) -> float | None:
-    if _active(turn) or closing(turn):
+    if _active(turn) or closing(turn) or _more_to_do(turn):
         return MEASURING_PERIOD
     if turn.state == State.KEPT:
         until = after(turn.rollout.since, seconds(turn.world.spec.rollout.keep_previous))
@@ -268,11 +278,18 @@ def _next_look(turn: Turn) -> float | None:
     if turn.world.workload.problem:
         return WORKLOAD_PERIOD
     freeze = turn.status.freeze
-    if freeze and freeze.failed:
+    if freeze and freeze.failed and turn.state in IDLE:
         return max(
-            (moment(freeze.since) + RETRY_AFTER - turn.now + timedelta(seconds=1)).total_seconds(), STARTING_PERIOD
+            (moment(freeze.since) + RETRY_AFTER - turn.now + timedelta(seconds=1)).total_seconds(), WORKLOAD_PERIOD
         )
     return None
+
+
+def _more_to_do(turn: Turn) -> bool:
+    """Whether this decision made a step after which the next one may follow at once; a pass makes only one."""
+    before = turn.world.status
+    stepped = before.rollout is None or before.rollout.state != turn.state or before.handled != turn.status.handled
+    return turn.status.stable is not None and (stepped or next(unhandled(turn), None) is not None)
 
 
 def _freezing(turn: Turn) -> bool:

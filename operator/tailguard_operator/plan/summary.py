@@ -127,7 +127,7 @@ def _complete(turn: Turn) -> tuple[bool, str, str]:
         return False, "InvalidSpec", "; ".join(turn.world.problems)
     if turn.world.spec_hash == stable.spec_hash and rollout.state in (State.STABLE, State.KEPT):
         return True, "Complete", message or f"revision {stable.revision} serves"
-    if rollout.state == State.STABLE and turn.world.spec.replicas == 0:
+    if turn.world.spec.replicas == 0 and turn.world.spec_hash not in (stable.spec_hash, rollout.spec_hash):
         return False, "NoReplicas", "spec.replicas is 0: a rollout starts when it is 1 or more"
     return False, _reason(turn), message
 
