@@ -10,7 +10,7 @@ from tailguard_operator.plan.decision import Decision
 from tailguard_operator.plan.desired import desired
 from tailguard_operator.plan.first import first_revision
 from tailguard_operator.plan.freeze import freeze
-from tailguard_operator.plan.measuring import measuring
+from tailguard_operator.plan.measuring import follow_baseline, measuring
 from tailguard_operator.plan.starting import starting
 from tailguard_operator.plan.summary import summarize
 from tailguard_operator.plan.switching import kept, switching
@@ -50,7 +50,7 @@ def _advance(turn: Turn) -> Turn:
     turn = changed_spec(commanded(turn))
     if turn.state == before:
         turn = _ADVANCE.get(turn.rollout.state, _stay)(turn)
-    return freeze(turn)
+    return freeze(follow_baseline(turn))
 
 
 def _stay(turn: Turn) -> Turn:

@@ -25,6 +25,7 @@ from tailguard_operator.plan.world import BenchmarkView
 
 RETRY_AFTER = timedelta(minutes=30)
 """A freeze that failed is tried again after this, or when a rollout needs it."""
+_BROKEN = frozenset({ArmState.FAILED, ArmState.UNSCHEDULABLE, ArmState.DISRUPTED})
 IDLE = frozenset({State.STABLE, State.REJECTED, State.ABORTED})
 
 
@@ -44,7 +45,7 @@ def needed_key(turn: Turn) -> str:
     """The key that a Baseline must have for the next rollout of the present spec."""
     if turn.status.stable is None:
         raise LookupError("no stable revision")
-    return baseline_key(turn, turn.status.stable.revision, freeze_settings(turn))
+    return baseline_key(turn.status.stable.revision, freeze_settings(turn), turn.world.environment)
 
 
 def freeze_settings(turn: Turn) -> Settings:
@@ -84,9 +85,9 @@ def _retry(turn: Turn, current: FreezeStatus) -> bool:
 
 def _begin(turn: Turn, *, repeated: bool = False) -> Turn:
     room = turn.world.room
-    if room.pods < 2 and pods_are_leaving(turn):
+    if room.pods < 2 and pods_are_leaving(turn) and not repeated:
         return turn
-    if room.pods < 1:
+    if room.pods < 1 and not repeated:
         return _failed(turn, "InsufficientCapacity", f"no room for a pod to freeze the baseline with: {room.shortage}")
     stable = turn.status.stable
     assert stable is not None
@@ -95,7 +96,7 @@ def _begin(turn: Turn, *, repeated: bool = False) -> Turn:
         key=needed_key(turn),
         pair=next_pair(turn.status),
         since=timestamp(turn.now),
-        single=room.pods < 2,
+        single=room.pods < 2 and not repeated,
         repeated=repeated,
         reason="Starting",
         message=f"freezing, 0 of {FREEZE_SLOTS} slots: the A/A pair starts",
@@ -120,7 +121,7 @@ def _start(turn: Turn) -> Turn:
     blocked = next((arm for arm in arms if arm.pod and arm.pod.unschedulable), None)
     if blocked and not _single(turn) and not pods_are_leaving(turn):
         return _narrow(turn, blocked)
-    broken = next((arm for arm in arms if arm.state in (ArmState.FAILED, ArmState.UNSCHEDULABLE)), None)
+    broken = next((arm for arm in arms if arm.state in _BROKEN), None)
     if broken:
         return _failed(turn, broken.reason, broken.message)
     if all(arm.state == ArmState.READY and arm.pod for arm in arms):
@@ -166,7 +167,7 @@ def _measure(turn: Turn, view: BenchmarkView | None) -> Turn:
 def _decide(turn: Turn, view: BenchmarkView) -> Turn:
     freeze, stable, frozen = turn.status.freeze, turn.status.stable, view.evidence.frozen
     assert freeze is not None and stable is not None and frozen is not None
-    if not freeze.single:
+    if not freeze.single and "startOffset" in frozen:
         turn = turn.update(offset=learned_offset(turn.status.offset, frozen))
     if frozen.get("alarm") and not freeze.repeated and not freeze.single:
         message = f"identical pods differed by more than the tolerance: {view.evidence.message}; measured once more"
@@ -187,7 +188,9 @@ def _finish(turn: Turn) -> Turn:
     assert freeze is not None
     view = turn.world.benchmark(freeze.benchmark)
     if not any(b.name == freeze.baseline for b in turn.world.baselines) or freeze.baseline is None:
-        return turn if view else turn.update(freeze=None)
+        if view is None or view.evidence.frozen is None:
+            return turn.update(freeze=None).event("SamplesLost", f"the samples of {freeze.benchmark} are gone")
+        return _set(turn, baseline=frozen_baseline(turn, view).name)
     if view:
         turn = observe_objectives(turn, view, "canary").update(p99=p99(view.evidence) or turn.status.p99)
     done = turn.update(freeze=None, baseline=BaselineRef(name=freeze.baseline, key=freeze.key))

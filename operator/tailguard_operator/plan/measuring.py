@@ -3,16 +3,20 @@
 At the same slot a gross alarm comes before an alarm, and an alarm before PROMOTE.
 """
 
+from collections.abc import Callable
+from datetime import timedelta
+
+from tailguard_operator.api.base import moment
 from tailguard_operator.api.baseline import Calibration
 from tailguard_operator.api.service import OnInconclusive
 from tailguard_operator.api.status import State
-from tailguard_operator.plan.arms import Arm, ArmState, measured_arm, starting_arm
+from tailguard_operator.plan.arms import Arm, ArmState, deadline_seconds, measured_arm, starting_arm
 from tailguard_operator.plan.decision import BaselineOrder
 from tailguard_operator.plan.jobs import JOB_LIMIT, job_of, over, why_over
 from tailguard_operator.plan.orders import baseline_key, benchmark_name, order_baseline, slots_left
 from tailguard_operator.plan.refuse import abort, account, account_pods, close_pair, hold, measured_seconds, reject
-from tailguard_operator.plan.slo import broken_by_canary_alone, describe
-from tailguard_operator.plan.starting import settings_of, stable_is_down, without_comparison
+from tailguard_operator.plan.slo import broken_by_canary_alone, describe, observe_objectives
+from tailguard_operator.plan.starting import settings_of, stable_is_down, without_comparison, workload_gone
 from tailguard_operator.plan.turn import Turn, next_pair, pair_of
 from tailguard_operator.plan.world import BenchmarkView, Role
 
@@ -34,8 +38,9 @@ def measuring(turn: Turn) -> Turn:
     if canary.state == ArmState.FAILED:
         message = f"the canary died while it was measured: {canary.reason}: {canary.message}"
         return reject(account(turn, view), canary.reason, message, verdict=ROLLBACK)
-    if view and view.evidence.outcome == "GrossAlarm":
-        return reject(account(turn, view), "GrossDrift", view.evidence.message, verdict=ROLLBACK)
+    if view and view.evidence.outcome in _DECIDED:
+        # A verdict stands on stored slots: it holds whatever happens to the pods afterwards.
+        return _DECIDED[view.evidence.outcome](_ended(turn, view), view)
     if ArmState.DISRUPTED in (canary.state, twin.state):
         return _lost_pair(turn, view, canary if canary.state == ArmState.DISRUPTED else twin)
     if twin.state == ArmState.FAILED:
@@ -44,19 +49,27 @@ def measuring(turn: Turn) -> Turn:
 
 
 def _weigh(turn: Turn, view: BenchmarkView) -> Turn:
-    evidence = view.evidence
+    evidence, job = view.evidence, job_of(view, turn.rollout.job)
     if evidence.broken:
         message = f"the stored samples cannot be read, so there is no verdict: {evidence.broken}"
         return hold(account(turn, view), "EvidenceUnreadable", message, verdict=INCONCLUSIVE)
-    if evidence.outcome == "Alarm":
-        return _alarm(account(turn, view), view)
-    if evidence.outcome == "Promote":
-        return _promote(account(turn, view), view)
     if evidence.outcome == "BudgetSpent" or _budget_spent(turn, view):
         return _spent(turn, view)
-    if over(job_of(view, turn.rollout.job), turn.now):
+    if over(job, turn.now):
         return _next_job(turn, view)
+    if job is None and workload_gone(turn):
+        return hold(account(turn, view), "WorkloadChanged", _workload_message(turn), verdict=INCONCLUSIVE)
     return turn.explain("Measuring", _progress(turn, view))
+
+
+def _ended(turn: Turn, view: BenchmarkView) -> Turn:
+    """The turn with what the Benchmark cost, and the stable revision's objectives checked on the twin's samples."""
+    return observe_objectives(account(turn, view), view, "twin")
+
+
+def _workload_message(turn: Turn) -> str:
+    name = settings_of(turn).workload.config_map
+    return f"the requests in ConfigMap {name} changed while they were used, and a changed workload is never compared"
 
 
 def _next_job(turn: Turn, view: BenchmarkView) -> Turn:
@@ -70,6 +83,10 @@ def _next_job(turn: Turn, view: BenchmarkView) -> Turn:
     return turn.event(
         "BenchmarkResumed", f"the next benchmark pod goes on at slot {view.evidence.slots}: {why_over(job)}"
     )
+
+
+def _gross_alarm(turn: Turn, view: BenchmarkView) -> Turn:
+    return reject(turn, "GrossDrift", view.evidence.message, verdict=ROLLBACK)
 
 
 def _alarm(turn: Turn, view: BenchmarkView) -> Turn:
@@ -90,7 +107,6 @@ def _alarm(turn: Turn, view: BenchmarkView) -> Turn:
         suspected_by=view.name,
         canary_pod=None,
         twin_pod=None,
-        borrowed=turn.rollout.borrowed,
     )
     return turn.event("Suspected", message, warning=True)
 
@@ -101,7 +117,7 @@ def _start_confirmation(turn: Turn) -> Turn:
     pair = pair_of(turn.status)
     assert pair is not None
     if not suspects_gone(turn):
-        return turn.explain("Suspected", "the suspected pair is removed before a fresh one starts")
+        return _wait_for_suspects(turn, rollout.revision)
     canary, twin = (starting_arm(turn.world, key, turn.now) for key in pair)
     if canary.state == ArmState.FAILED:
         message = f"the canary could not start again for the confirmation: {canary.reason}: {canary.message}"
@@ -110,12 +126,22 @@ def _start_confirmation(turn: Turn) -> Turn:
         return hold(turn, "TwinUnavailable", f"the twin could not start for the confirmation: {twin.message}")
     if ArmState.UNSCHEDULABLE in (canary.state, twin.state):
         return hold(close_pair(turn), "InsufficientCapacity", canary.message or twin.message)
+    if ArmState.DISRUPTED in (canary.state, twin.state):
+        return hold(turn, "Disrupted", canary.message or twin.message)
     if canary.state == twin.state == ArmState.READY and canary.pod and twin.pod:
         name = benchmark_name(turn, rollout.revision)
         turn = turn.update(benchmarks=turn.status.benchmarks + 1)
         turn = turn.roll(benchmark=name, job=0, canary_pod=canary.pod.name, twin_pod=twin.pod.name)
         return turn.event("ConfirmationStarted", f"Benchmark {name} checks the suspicion of {rollout.suspected_by}")
     return turn.explain("Suspected", "a fresh pair of pods is starting to check the suspicion")
+
+
+def _wait_for_suspects(turn: Turn, revision: str) -> Turn:
+    limit = deadline_seconds(turn.world, revision)
+    if turn.now - moment(turn.rollout.since) > timedelta(seconds=limit):
+        message = f"the suspected pair did not go away within {limit} s, so no fresh one could check the suspicion"
+        return hold(turn, "Unconfirmed", message, verdict=INCONCLUSIVE)
+    return turn.explain("Suspected", "the suspected pair is removed before a fresh one starts")
 
 
 def suspects_gone(turn: Turn) -> bool:
@@ -147,8 +173,20 @@ def promoted_baseline(turn: Turn, view: BenchmarkView) -> BaselineOrder:
     rollout = turn.rollout
     assert rollout.revision is not None
     settings = settings_of(turn)
-    key = baseline_key(turn, rollout.revision, settings)
+    key = baseline_key(rollout.revision, settings, view.spec.get("environment") or {})
     return order_baseline(turn, view, rollout.revision, rollout.spec_hash, key, Calibration.PROMOTED)
+
+
+def follow_baseline(turn: Turn) -> Turn:
+    """Names the promoted Baseline as it will be written: slots stored after the verdict still change its content."""
+    rollout = turn.status.rollout
+    if rollout is None or not rollout.baseline or turn.state not in (State.SWITCH, State.KEPT):
+        return turn
+    view = turn.world.benchmark(rollout.benchmark)
+    written = any(b.name == rollout.baseline for b in turn.world.baselines)
+    if written or view is None or view.evidence.frozen is None:
+        return turn
+    return turn.roll(baseline=promoted_baseline(turn, view).name)
 
 
 def _budget_spent(turn: Turn, view: BenchmarkView) -> bool:
@@ -166,7 +204,7 @@ def _spent(turn: Turn, view: BenchmarkView) -> Turn:
         ended = over(job_of(view, rollout.job), turn.now)
         text = f"the budget is spent without a decision and is granted once more: {evidence.message}"
         return turn.roll(extended=True, job=rollout.job + ended).event("BudgetExtended", text)
-    turn = account(turn, view)
+    turn = _ended(turn, view)
     message = f"no decision within the budget: {evidence.message}"
     if turn.state == State.CONFIRM:
         return hold(
@@ -198,13 +236,13 @@ def _lost_twin(turn: Turn, view: BenchmarkView | None, twin: Arm) -> Turn:
 
 
 def _fresh_pair(turn: Turn, why: str) -> Turn:
-    number = next_pair(turn.status)
-    turn = account_pods(turn).update(pairs=turn.status.pairs + 1)
-    turn = turn.roll(pair=number, canary_pod=None, twin_pod=None)
     text = f"a fresh pair with fresh evidence starts: {why}"
+    turn = account_pods(turn).roll(canary_pod=None, twin_pod=None).event("PairReplaced", text, warning=True)
     if turn.state == State.BENCHMARK:
-        turn = turn.to(State.STARTING, "StartingPods", text)
-    return turn.event("PairReplaced", text, warning=True)
+        # From the start: the baseline has to be there still, and room for the pair as well.
+        return turn.to(State.STARTING, "StartingPods", text, pair=None)
+    number = next_pair(turn.status)
+    return turn.update(pairs=turn.status.pairs + 1).roll(pair=number)
 
 
 def _progress(turn: Turn, view: BenchmarkView) -> str:
@@ -213,3 +251,10 @@ def _progress(turn: Turn, view: BenchmarkView) -> str:
     limit = slots_left(turn, settings_of(turn), view)
     void = f", {evidence.void_slots} void" if evidence.void_slots else ""
     return f"{what}: slot {evidence.slots} of at most {limit}{void}, {evidence.requests} requests"
+
+
+_DECIDED: dict[str, Callable[[Turn, BenchmarkView], Turn]] = {
+    "GrossAlarm": _gross_alarm,
+    "Alarm": _alarm,
+    "Promote": _promote,
+}

@@ -25,8 +25,8 @@ def benchmark_name(turn: Turn, revision: str) -> str:
     return f"{turn.world.name}-{revision}-b{turn.status.benchmarks + 1}"
 
 
-def baseline_key(turn: Turn, revision: str, settings: Settings) -> str:
-    """What a Baseline is valid for: revision, workload, classes and environment."""
+def baseline_key(revision: str, settings: Settings, environment: Mapping[str, str]) -> str:
+    """What a Baseline is valid for: revision, workload, classes, and the environment that it is measured in."""
     rollout = settings.rollout.benchmark
     parts = {
         "revision": revision,
@@ -34,7 +34,7 @@ def baseline_key(turn: Turn, revision: str, settings: Settings) -> str:
         "load": [rollout.rate_per_second, rollout.slot.requests, rollout.slot.min_seconds],
         "metrics": settings.metrics(),
         "classes": settings.classes(),
-        "environment": dict(turn.world.environment),
+        "environment": dict(environment),
     }
     return _digest(parts)[:16]
 
@@ -49,27 +49,36 @@ def order_benchmark(
     confirms: str | None = None,
 ) -> BenchmarkOrder:
     """The Benchmark of `pair` under `settings`."""
-    baseline = current_baseline(turn)
-    frozen = baseline if baseline and purpose != Purpose.BASELINE else None
+    frozen, thresholds = _yardstick(turn, purpose, confirms)
     canary, twin = (Arm(revision=key.revision, role=key.role, slot=key.slot) for key in pair)
     spec = BenchmarkSpec(
         service=turn.world.name,
         purpose=purpose,
         arms=Arms(canary=canary, twin=twin),
         confirms=confirms,
-        baseline=frozen.name if frozen else None,
+        baseline=frozen,
         workload=WorkloadSource(config_map=settings.workload.config_map, hash=settings.workload.hash),
         rate_per_second=settings.rollout.benchmark.rate_per_second,
         slot=settings.rollout.benchmark.slot,
         seed=int(hashlib.sha256(f"{turn.world.uid}/{name}".encode()).hexdigest()[:7], 16),
-        judge=judge_spec(turn, settings, purpose, frozen),
+        judge=judge_spec(turn, settings, purpose, thresholds),
         objectives=settings.objectives() or None,
         environment=dict(turn.world.environment) or None,
     )
     return BenchmarkOrder(name, spec.to_object())
 
 
-def judge_spec(turn: Turn, settings: Settings, purpose: Purpose, baseline: BaselineView | None) -> dict[str, Any]:
+def _yardstick(turn: Turn, purpose: Purpose, confirms: str | None) -> tuple[str | None, dict[str, Any]]:
+    """Name and thresholds of the Baseline; a confirmation keeps those of the suspicion that it checks."""
+    if purpose == Purpose.BASELINE:
+        return None, {}
+    if suspicion := turn.world.benchmark(confirms):
+        return suspicion.spec.get("baseline"), dict(suspicion.spec["judge"]["thresholdsMicroseconds"])
+    baseline = current_baseline(turn)
+    return (baseline.name, dict(baseline.spec["thresholds"])) if baseline else (None, {})
+
+
+def judge_spec(turn: Turn, settings: Settings, purpose: Purpose, thresholds: Mapping[str, Any]) -> dict[str, Any]:
     """The judge's specification. Its budget holds the one extension; planning grants it only once a rollout."""
     rollout = settings.rollout
     offset = turn.status.offset
@@ -87,7 +96,7 @@ def judge_spec(turn: Turn, settings: Settings, purpose: Purpose, baseline: Basel
         "spentRequests": spent,
         "offsetSdMillionths": round(float(offset.sd) * 1e6) if offset else DEFAULT_OFFSET_SD_MILLIONTHS,
         "offsetStarts": offset.starts if offset else 0,
-        "thresholdsMicroseconds": dict(baseline.spec["thresholds"]) if baseline else {},
+        "thresholdsMicroseconds": dict(thresholds),
     }
 
 

@@ -52,8 +52,8 @@ def remembered(turn: Turn, spec_hash: str) -> RememberedHash | None:
 
 
 def account(turn: Turn, view: BenchmarkView | None) -> Turn:
-    """Adds what a benchmark that ends here has cost to the rollout."""
-    if view is None:
+    """Adds what a benchmark that ends here has cost to the rollout; one without pods has ended, and counted, before."""
+    if view is None or turn.rollout.canary_pod is None:
         return turn
     evidence, rollout = view.evidence, turn.rollout
     took = measured_seconds(turn, view)

@@ -38,8 +38,8 @@ def describe(result: ObjectiveResult) -> str:
     bound = milliseconds(result.max_seconds)
     if math.isinf(result.measured_seconds):
         return f"{name} is unbounded (too many requests failed), the bound is {bound}"
-    overrun = (result.measured_seconds - result.max_seconds) / result.max_seconds
-    return f"{name} is {milliseconds(result.measured_seconds)}, {overrun:.0%} over the bound of {bound}"
+    overrun = (result.measured_seconds - result.max_seconds) / result.max_seconds * 100
+    return f"{name} is {milliseconds(result.measured_seconds)}, {overrun:.0f} % over the bound of {bound}"
 
 
 def p99(evidence: Evidence) -> str | None:
