@@ -10,6 +10,7 @@ from fake_cluster import FakeCluster
 from tailguard_operator.cluster.apply import Applier
 from tailguard_operator.cluster.events import Recorder
 from tailguard_operator.cluster.evidence import EvidenceReader
+from tailguard_operator.cluster.health import WatchEcho
 from tailguard_operator.cluster.judging import StoredSlot
 from tailguard_operator.cluster.kinds import DEPLOYMENT, INFERENCE_SERVICE, POD, Object
 from tailguard_operator.cluster.observe import Observation, Observer
@@ -65,14 +66,14 @@ class Rig:
     pins: Pins = field(default_factory=Pins)
     lease_transitions: int = 7
     closer: RecordingCloser = field(default_factory=RecordingCloser)
-    written: list[tuple[str, str]] = field(default_factory=list)
+    echo: WatchEcho = field(default_factory=WatchEcho)
 
     def observer(self) -> Observer:
         evidence = EvidenceReader(self.cluster, NoJudge())
         return Observer(self.cluster, self.installation, evidence, lambda: self.lease_transitions)
 
     def applier(self) -> Applier:
-        return Applier(self.cluster, lambda *key: self.written.append(key))
+        return Applier(self.cluster, self.echo)
 
     def reconciler(self) -> Reconciler:
         """A fresh one every time: nothing may be remembered from one pass to the next."""

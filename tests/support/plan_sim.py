@@ -10,6 +10,7 @@ from typing import Any
 
 from tailguard_operator.api import InferenceServiceSpec, InferenceServiceStatus
 from tailguard_operator.plan import Decision, World, decide, needs_evidence
+from tailguard_operator.plan.decision import Event
 from tailguard_operator.plan.world import (
     BaselineView,
     BenchmarkView,
@@ -65,9 +66,19 @@ class Sim:
     baselines: dict[str, BaselineView] = field(default_factory=dict)
     workload: Workload = field(default_factory=lambda: Workload(hash="w1"))
     room: int = 10
+    environment: dict[str, str] = field(default_factory=lambda: {"kernel": "6"})
+    lease_transitions: int = 3
+    deleting: bool = False
     behaviour: Behaviour = ready
+    lingering: bool = False
+    """Whether pods of removed pools stay, on their way out, until `gone`."""
     events: list[str] = field(default_factory=list)
+    told: list[Event] = field(default_factory=list)
     routed: list[str] = field(default_factory=list)
+    ready_when_routed: list[int] = field(default_factory=list)
+    """Ready pods of the revision at each move of users."""
+    orders: list[Any] = field(default_factory=list)
+    """Jobs as they were ordered."""
     made: int = 0
     last: Decision | None = None
 
@@ -80,11 +91,11 @@ class Sim:
             resource_version="1",
             generation=self.generation,
             spec=self.spec,
-            spec_hash=self.spec_hash,
+            spec_hash=self.hash(),
             problems=self.problems,
             status=self.status,
             commands=dict(self.commands),
-            deleting=False,
+            deleting=self.deleting,
             revisions=tuple(self.revisions.values()),
             pools=tuple(self.pools.values()),
             pods=tuple(self.pods.values()),
@@ -92,13 +103,18 @@ class Sim:
             benchmarks=tuple(self.benchmarks.values()),
             baselines=tuple(self.baselines.values()),
             workload=self.workload,
-            environment={"kernel": "6"},
+            environment=dict(self.environment),
             room=Room(self.room, "memory"),
-            lease_transitions=3,
+            lease_transitions=self.lease_transitions,
         )
         wanted = needs_evidence(world)
         seen = tuple(b if b.name in wanted else replace(b, evidence=Evidence()) for b in world.benchmarks)
         return replace(world, benchmarks=seen)
+
+    def hash(self) -> str:
+        """Hash of what the user wrote, and of the handled refresh token."""
+        refresh = self.status.handled.refresh if self.status.handled else None
+        return f"{self.spec_hash}{refresh or ''}"
 
     def step(self, seconds: float = 1.0) -> Decision:
         """One pass of the operator, then time passes and pods move on."""
@@ -146,21 +162,57 @@ class Sim:
     def kubelet(self) -> None:
         """Pods of every pool exist and behave as told."""
         for key, pool in self.pools.items():
-            mine = [p for p in self.pods.values() if p.pool == key]
-            for _ in range(pool.replicas - len(mine)):
+            mine = [p for p in self.pods.values() if p.pool == key and not p.deleting]
+            missing = 0 if self.behaviour(key) == "refused" else pool.replicas - len(mine)
+            for _ in range(missing):
                 self.made += 1
                 name = f"{key.revision}-{key.role}-{key.slot}-{self.made}"
                 self.pods[name] = PodView(name, key, "", "node-1", self.now, ready=False)
             for extra in mine[pool.replicas :]:
                 del self.pods[extra.name]
         for name, pod in list(self.pods.items()):
-            self.pods[name] = self._behave(pod)
+            self.pods[name] = pod if pod.deleting else self._behave(pod)
+        self._record_images()
+
+    def gone(self) -> None:
+        """Pods that were on their way out have ended."""
+        self.lingering = False
+        self.pods = {n: p for n, p in self.pods.items() if not p.deleting}
+
+    def lose(self, name: str | None, how: str = "deleted") -> None:
+        """A pod goes: deleted by somebody (its pool makes another one), or evicted."""
+        assert name is not None
+        pod = self.pods.pop(name)
+        if how != "deleted":
+            self.pods[name] = replace(pod, ready=False, disrupted=how, deleting=True)
 
     def slots(self, evidence: Evidence) -> None:
         """The running Benchmark's evidence becomes `evidence`."""
         name = next(n for n, b in reversed(self.benchmarks.items()) if not b.finished)
         stamped = replace(evidence, first_at=evidence.first_at or self.now, last_at=self.now)
         self.benchmarks[name] = replace(self.benchmarks[name], evidence=stamped)
+
+    def fail_job(self, reason: str = "Evicted") -> None:
+        """The running Job of the measuring Benchmark fails."""
+        view = next(b for b in reversed(self.benchmarks.values()) if not b.finished)
+        jobs = tuple(replace(j, failed=True, active=False, reason=reason) for j in view.jobs)
+        self.benchmarks[view.name] = replace(view, jobs=jobs)
+
+    def command(self, name: str, token: str = "ann-1") -> "Sim":
+        """A person annotates the service."""
+        self.commands[name] = token
+        return self
+
+    @property
+    def state(self) -> str:
+        """State of the rollout."""
+        assert self.status.rollout is not None
+        return self.status.rollout.state.value
+
+    @property
+    def roles(self) -> set[str]:
+        """Roles that have a pool."""
+        return {key.role.value for key in self.pools}
 
     def spec_is(self, spec_hash: str, **changes: Any) -> "Sim":
         """The user applies another spec."""
@@ -175,8 +227,9 @@ class Sim:
 
     def _behave(self, pod: PodView) -> PodView:
         kind = self.behaviour(pod.pool)
-        if kind == "ready":
-            return replace(pod, ready=True, ip="127.0.0.1", image_id="sha256:1", failure=None, unschedulable="")
+        if kind in ("ready", "moved"):
+            image = "sha256:1" if kind == "ready" else "sha256:2"
+            return replace(pod, ready=True, ip="127.0.0.1", image_id=image, failure=None, unschedulable="", disrupted="")
         if kind == "pull":
             return replace(pod, failure=Failure("ImagePullBackOff", "no such image", fatal=True))
         if kind == "exit":
@@ -190,10 +243,17 @@ class Sim:
     def _set_status(self, decision: Decision) -> None:
         self.status = decision.status
         self.events += [e.reason for e in decision.events]
+        self.told += decision.events
 
     def _render(self) -> None:
-        name = f"r{self.spec_hash}"
-        self.revisions.setdefault(name, RevisionView(name, self.spec_hash, self.now, startup_seconds=60))
+        name = f"r{self.hash()}"
+        self.revisions.setdefault(name, RevisionView(name, self.hash(), self.now, startup_seconds=60))
+
+    def _record_images(self) -> None:
+        for name, view in self.revisions.items():
+            ready_pod = next((p for p in self.pods.values() if p.pool.revision == name and p.ready), None)
+            if not view.image_id and ready_pod:
+                self.revisions[name] = replace(view, image_id=ready_pod.image_id)
 
     def _make_benchmark(self, decision: Decision) -> None:
         order = decision.benchmark
@@ -217,12 +277,15 @@ class Sim:
     def _route(self, revision: str) -> None:
         self.service = ServiceView("uid-svc", "1", revision, owned=True)
         self.routed.append(revision)
+        users = [p for p in self.pods.values() if (p.pool.revision, p.pool.role) == (revision, Role.SERVING)]
+        self.ready_when_routed.append(sum(p.ready and not p.deleting for p in users))
 
     def _make_job(self, decision: Decision) -> None:
         job = decision.job
         assert job is not None
         view = self.benchmarks[job.benchmark]
         assert all(j.number != job.number for j in view.jobs), "a Job is never ordered twice"
+        self.orders.append(job)
         made = JobView(
             f"{job.benchmark}-j{job.number}", job.number, "u", "1", self.now, active=True, succeeded=False, failed=False
         )
@@ -233,7 +296,8 @@ class Sim:
 
     def _remove(self, key: PoolKey) -> None:
         del self.pools[key]
-        self.pods = {n: p for n, p in self.pods.items() if p.pool != key}
+        leaving = {n: replace(p, ready=False, deleting=True) for n, p in self.pods.items() if p.pool == key}
+        self.pods = {n: p for n, p in self.pods.items() if p.pool != key} | (leaving if self.lingering else {})
 
     def _stop(self, name: str) -> None:
         for b in self.benchmarks.values():
@@ -242,6 +306,20 @@ class Sim:
 
 SPEC: dict[str, Any] = {"model": {"uri": "file:///models/tiny"}}
 FREEZING = Evidence(slots=10, requests=1000, frozen=FROZEN, message="no drift")
+PROMOTE = Evidence("Promote", "NonInferior", "within 8 %", slots=20, requests=2000, frozen=FROZEN)
+ALARM = Evidence("Alarm", "Drift", "TTFT is 1.4 times the twin's", slots=12, requests=1200, frozen=FROZEN)
+GROSS = replace(ALARM, outcome="GrossAlarm")
+SPENT = Evidence(message="no drift seen, no proof either", slots=120, requests=12_000)
+
+
+def only(kind: str, revision: str, *roles: Role) -> Behaviour:
+    """Pods of `revision` in `roles` behave as `kind`, all others are well."""
+    return lambda key: kind if key.revision == revision and key.role in (roles or tuple(Role)) else "ready"
+
+
+def serving(sim: Sim | None = None) -> Sim:
+    """A service whose first revision serves; its Baseline is not frozen yet."""
+    return (sim or Sim()).run(lambda s: s.service is not None)
 
 
 def stable(sim: Sim | None = None) -> Sim:
@@ -255,13 +333,38 @@ def stable(sim: Sim | None = None) -> Sim:
 def measuring(sim: Sim, spec_hash: str = "bbbb") -> Sim:
     """A change whose Benchmark runs."""
     sim.spec_is(spec_hash)
-    return sim.run(lambda s: _benchmark_runs(s))
+    return sim.run(benchmark_runs)
 
 
-def _benchmark_runs(sim: Sim) -> bool:
+def confirming(sim: Sim) -> Sim:
+    """A change that was suspected and whose confirmation runs."""
+    sim.slots(ALARM)
+    return sim.run(lambda s: s.state == "Confirm" and benchmark_runs(s))
+
+
+def kept(sim: Sim) -> Sim:
+    """A change that was proved; users are on it and the previous revision is kept."""
+    sim.slots(PROMOTE)
+    return sim.run(lambda s: s.state == "Kept")
+
+
+def rejected(sim: Sim) -> Sim:
+    """A change that drifts grossly."""
+    sim.slots(GROSS)
+    return sim.run(lambda s: s.state == "Rejected")
+
+
+def held(sim: Sim) -> Sim:
+    """A change whose twin cannot start."""
+    sim.behaviour = only("pull", sim.status.stable.revision, Role.TWIN)
+    sim.spec_is("bbbb").run(lambda s: s.state == "Held")
+    sim.behaviour = ready
+    return sim
+
+
+def benchmark_runs(sim: Sim) -> bool:
+    """Whether the present change is measured by a Job."""
     rollout = sim.status.rollout
     view = sim.benchmarks.get(rollout.benchmark or "") if rollout else None
-    return bool(view and view.jobs and not view.finished and rollout and rollout.state in ("Benchmark", "Confirm"))
-
-
-__all__ = ["FREEZING", "FROZEN", "SPEC", "START", "Role", "Sim", "measuring", "stable"]
+    measured = rollout and rollout.canary_pod and rollout.state in ("Benchmark", "Confirm")
+    return bool(view and view.jobs and not view.finished and measured)

@@ -5,7 +5,7 @@ they have left is removed last.
 """
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -16,6 +16,7 @@ from tailguard_operator.cluster import views
 from tailguard_operator.cluster.children import Child
 from tailguard_operator.cluster.client import Cluster
 from tailguard_operator.cluster.errors import NotFound
+from tailguard_operator.cluster.health import WatchEcho
 from tailguard_operator.cluster.kinds import (
     BENCHMARK,
     CONTROLLER_REVISION,
@@ -34,10 +35,9 @@ LOG = logging.getLogger(__name__)
 class Applier:
     """Writes what differs, and nothing else."""
 
-    def __init__(self, cluster: Cluster, written: Callable[[str, str], None]):
+    def __init__(self, cluster: Cluster, echo: WatchEcho):
         self._cluster = cluster
-        self._written = written
-        """Told the namespace and name of every service whose status was written."""
+        self._echo = echo
 
     async def status(self, seen: Observation, decision: Decision) -> bool:
         """Write the status if it differs from the observed one; whether it did.
@@ -50,9 +50,13 @@ class Applier:
             return False
         meta = seen.live.service["metadata"]
         head = INFERENCE_SERVICE.partial(meta["namespace"], meta["name"], resourceVersion=meta["resourceVersion"])
-        stored = await self._cluster.apply_status(head | {"status": wanted})
-        if stored["metadata"]["resourceVersion"] != meta["resourceVersion"]:
-            self._written(meta["namespace"], meta["name"])
+        key, version = (meta["namespace"], meta["name"]), meta["resourceVersion"]
+        self._echo.writing(*key)
+        try:
+            version = (await self._cluster.apply_status(head | {"status": wanted}))["metadata"]["resourceVersion"]
+        finally:
+            if version == meta["resourceVersion"]:
+                self._echo.unchanged(*key)
         return True
 
     async def objects(self, seen: Observation, children: Iterable[Child]) -> None:

@@ -21,9 +21,13 @@ class WatchEcho:
         self._clock = clock
         self._expected: dict[tuple[str, str], float] = {}
 
-    def written(self, namespace: str, name: str) -> None:
-        """A service was written, so an event is to come."""
+    def writing(self, namespace: str, name: str) -> None:
+        """A service is about to be written, so an event is to come: it may well be here before the write's answer."""
         self._expected.setdefault((namespace, name), self._clock())
+
+    def unchanged(self, namespace: str, name: str) -> None:
+        """The write changed nothing or failed, so no event is to come."""
+        self._expected.pop((namespace, name), None)
 
     def heard(self, namespace: str, name: str) -> None:
         """An event of a service came."""

@@ -92,7 +92,7 @@ class Process:
         return Reconciler(
             cluster=cluster,
             observer=Observer(cluster, installation, EvidenceReader(cluster, judge), lambda: leader.transitions),
-            applier=Applier(cluster, echo.written),
+            applier=Applier(cluster, echo),
             recorder=Recorder(cluster, self._settings.identity),
             closer=GuardCloser(pods),
             installation=installation,

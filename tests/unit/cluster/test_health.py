@@ -25,8 +25,8 @@ def test_a_write_that_never_comes_back_as_an_event_means_a_stale_watch() -> None
     # Given two services that were written, one of which was heard of
     now = 0.0
     echo = WatchEcho(lambda: now)
-    echo.written("default", "chat")
-    echo.written("default", "code")
+    echo.writing("default", "chat")
+    echo.writing("default", "code")
     echo.heard("default", "code")
     now = 59.0
     assert echo.check() == ""
@@ -46,3 +46,17 @@ def test_a_process_that_waits_for_the_lease_is_alive() -> None:
     assert check() == ""
     active = True
     assert "waiting" in check()
+
+
+def test_an_event_that_overtakes_the_writes_answer_is_not_missed() -> None:
+    # Given a write whose event comes before its answer, and one that changes nothing
+    now = 0.0
+    echo = WatchEcho(lambda: now)
+    echo.writing("default", "chat")
+    echo.heard("default", "chat")
+    echo.writing("default", "code")
+    echo.unchanged("default", "code")
+    # When a long time passes without another event
+    now = 3600.0
+    # Then the watch is not taken for stale
+    assert echo.check() == ""
