@@ -172,7 +172,6 @@ class Sim:
                 del self.pods[extra.name]
         for name, pod in list(self.pods.items()):
             self.pods[name] = pod if pod.deleting else self._behave(pod)
-        self._record_images()
 
     def gone(self) -> None:
         """Pods that were on their way out have ended."""
@@ -229,7 +228,9 @@ class Sim:
         kind = self.behaviour(pod.pool)
         if kind in ("ready", "moved"):
             image = "sha256:1" if kind == "ready" else "sha256:2"
-            return replace(pod, ready=True, ip="127.0.0.1", image_id=image, failure=None, unschedulable="", disrupted="")
+            return replace(
+                pod, ready=True, ip="127.0.0.1", image_id=image, failure=None, unschedulable="", disrupted=""
+            )
         if kind == "pull":
             return replace(pod, failure=Failure("ImagePullBackOff", "no such image", fatal=True))
         if kind == "exit":
@@ -248,12 +249,6 @@ class Sim:
     def _render(self) -> None:
         name = f"r{self.hash()}"
         self.revisions.setdefault(name, RevisionView(name, self.hash(), self.now, startup_seconds=60))
-
-    def _record_images(self) -> None:
-        for name, view in self.revisions.items():
-            ready_pod = next((p for p in self.pods.values() if p.pool.revision == name and p.ready), None)
-            if not view.image_id and ready_pod:
-                self.revisions[name] = replace(view, image_id=ready_pod.image_id)
 
     def _make_benchmark(self, decision: Decision) -> None:
         order = decision.benchmark

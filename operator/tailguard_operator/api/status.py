@@ -193,6 +193,10 @@ class InferenceServiceStatus(Model):
             json_schema_extra={"x-kubernetes-list-type": "atomic"},
         ),
     ] = None
+    images: Annotated[
+        dict[str, Annotated[str, Field(max_length=512)]] | None,
+        Field(max_length=16, description="Image that the first Ready pod of each revision ran: a tag may move."),
+    ] = None
     handled: Annotated[HandledCommands | None, Field(description="Commands that were acted upon.")] = None
     conditions: Annotated[
         list[Condition] | None,

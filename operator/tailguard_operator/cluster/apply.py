@@ -19,7 +19,6 @@ from tailguard_operator.cluster.errors import NotFound
 from tailguard_operator.cluster.health import WatchEcho
 from tailguard_operator.cluster.kinds import (
     BENCHMARK,
-    CONTROLLER_REVISION,
     INFERENCE_SERVICE,
     Object,
     kind_of,
@@ -65,7 +64,6 @@ class Applier:
         Raises:
             Conflict: something has changed since it was observed; whatever was not written yet is planned anew.
         """
-        await self._record_images(seen)
         for child in children:
             if child.live is None:
                 await self._cluster.create(child.wanted)
@@ -81,22 +79,6 @@ class Applier:
         """
         await self._finish(seen, decision, now)
         await self._remove(seen, decision)
-
-    async def _record_images(self, seen: Observation) -> None:
-        """Remember which image a tag meant when the first pod of its revision was Ready."""
-        for view in seen.world.revisions:
-            stored = seen.live.revisions[view.revision]
-            ready = [p for p in seen.world.pods if p.pool.revision == view.revision and p.ready and p.image_id]
-            if view.image_id or "@" in stored["data"]["image"] or not ready:
-                continue
-            first, meta = min(ready, key=lambda p: (p.created, p.name)), stored["metadata"]
-            head = CONTROLLER_REVISION.partial(
-                meta["namespace"],
-                meta["name"],
-                resourceVersion=meta["resourceVersion"],
-                annotations={views.IMAGE_ANNOTATION: first.image_id},
-            )
-            await self._cluster.apply(head | {"revision": stored["revision"]})
 
     async def _finish(self, seen: Observation, decision: Decision, now: datetime) -> None:
         for name in decision.finished:

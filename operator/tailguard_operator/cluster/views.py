@@ -21,7 +21,6 @@ from tailguard_operator.plan.world import (
 )
 from tailguard_operator.resources.owner import REVISION_LABEL
 
-IMAGE_ANNOTATION = f"{GROUP}/image-id"
 """On a ControllerRevision: image of its first Ready pod, when the image was not named by digest."""
 COMMANDS = ("retry", "promote", "abort", "pin", "refresh")
 UNREADABLE_MODEL = "file:///unreadable"
@@ -121,7 +120,6 @@ def revision_view(revision: Object) -> RevisionView:
         spec_hash=data["specHash"],
         created=moment(meta["creationTimestamp"]),
         startup_seconds=int(data["startupSeconds"]),
-        image_id=(meta.get("annotations") or {}).get(IMAGE_ANNOTATION, ""),
     )
 
 

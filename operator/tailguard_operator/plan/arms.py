@@ -94,11 +94,11 @@ def _created(world: World, key: PoolKey, pod: PodView) -> datetime:
 
 def image_moved(world: World, pod: PodView) -> str:
     """Why the pod must not be used: its tag means another image than when the revision's first pod ran."""
-    revision = world.revision(pod.pool.revision)
-    if not revision or not revision.image_id or not pod.image_id or pod.image_id == revision.image_id:
+    first = (world.status.images or {}).get(pod.pool.revision)
+    if not first or not pod.image_id or pod.image_id == first:
         return ""
     return (
-        f"pod {pod.name} runs image {pod.image_id}, the revision's first pod ran {revision.image_id}: "
+        f"pod {pod.name} runs image {pod.image_id}, the revision's first pod ran {first}: "
         "the tag has moved; name the image by digest, or annotate tailguard.dev/refresh to render it again"
     )
 

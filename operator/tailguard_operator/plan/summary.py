@@ -29,8 +29,20 @@ def summarize(turn: Turn) -> Turn:
         address=f"http://{turn.world.name}.{turn.world.namespace}.svc",
         canary=turn.rollout.revision if on_trial else None,
         weight=0 if on_trial else None,
+        images=_images(turn) or None,
     )
     return turn.update(conditions=_conditions(turn))
+
+
+def _images(turn: Turn) -> dict[str, str]:
+    """Remembers which image a tag meant when the first pod of its revision was Ready."""
+    known = turn.status.images or {}
+    first: dict[str, str] = {}
+    for pod in sorted(turn.world.pods, key=lambda p: (p.created, p.name)):
+        if pod.ready and pod.image_id:
+            first.setdefault(pod.pool.revision, pod.image_id[:512])
+    found = {r.revision: known.get(r.revision) or first.get(r.revision, "") for r in turn.world.revisions}
+    return {revision: image for revision, image in found.items() if image}
 
 
 def _selector(turn: Turn) -> str:

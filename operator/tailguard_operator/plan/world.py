@@ -97,8 +97,6 @@ class RevisionView:
     created: datetime
     startup_seconds: int
     """Longest start that its start-up probe allows."""
-    image_id: str = ""
-    """Image of its first Ready pod, when the image has no digest."""
 
 
 @dataclass(frozen=True, slots=True)

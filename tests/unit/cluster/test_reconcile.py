@@ -15,7 +15,6 @@ from tailguard_operator.cluster.kinds import (
     SERVICE,
     Object,
 )
-from tailguard_operator.cluster.views import IMAGE_ANNOTATION
 from tailguard_operator.resources.revision import Pins
 
 
@@ -175,9 +174,9 @@ async def test_the_first_ready_pods_image_is_remembered_for_a_tag(cluster: FakeC
     rig = Rig(cluster, make_installation(image="local/vllm:latest"))
     # When its first pod is Ready
     await stable(rig)
-    # Then the revision remembers which image that was
-    (revision,) = cluster.of(CONTROLLER_REVISION)
-    assert revision["metadata"]["annotations"][IMAGE_ANNOTATION].startswith("local/vllm@sha256:")
+    # Then status remembers which image that was
+    (image,) = cluster.of(INFERENCE_SERVICE)[0]["status"]["images"].values()
+    assert image.startswith("local/vllm@sha256:")
 
 
 async def test_what_the_registry_said_is_rendered_for_good(cluster: FakeCluster) -> None:
