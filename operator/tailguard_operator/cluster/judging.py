@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 ARMS: "tuple[Arm, ...]" = ("canary", "twin")
 FREEZE_SLOTS = 10
+_GOES_ON = "Continue"
 _KEPT = 8
 _POLITE = 19
 """On a small machine the worker may share a core with the load generator, whose lateness voids slots."""
@@ -44,12 +45,32 @@ class StoredSlot:
 
 @dataclass(slots=True)
 class _State:
-    """One Benchmark's slots so far."""
+    """One Benchmark's slots so far.
+
+    What is stored after the deciding slot says nothing any more, so that the outcome does not depend on when it is
+    looked at.
+    """
 
     process: "Process"
     spec: "JudgeSpec"
+    freezes: bool
     digests: list[str] = field(default_factory=list)
     slots: list["Slot"] = field(default_factory=list)
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing more counts: decided, or enough valid slots for a Baseline."""
+        if self.freezes:
+            return sum(not slot.void for slot in self.slots) >= FREEZE_SLOTS
+        return str(self.process.outcome) != _GOES_ON
+
+    def cut(self, slots: Sequence["Slot"]) -> "list[Slot]":
+        """`slots` up to the one after which nothing more counts."""
+        if self.freezes:
+            valid = [place for place, slot in enumerate(slots) if not slot.void]
+            return list(slots[: valid[FREEZE_SLOTS - 1] + 1] if len(valid) >= FREEZE_SLOTS else slots)
+        decided = self.process.verdict().decided_at_slot if self.ended else None
+        return list(slots if decided is None else slots[: decided + 1])
 
 
 _states: OrderedDict[str, _State] = OrderedDict()
@@ -104,7 +125,7 @@ def _state(uid: str, spec: Mapping[str, Any], known: Sequence[str]) -> _State | 
 
     if not known:
         judge_spec = JudgeSpec.from_json(spec["judge"])
-        _states[uid] = _State(Process(judge_spec), judge_spec)
+        _states[uid] = _State(Process(judge_spec), judge_spec, freezes=spec["purpose"] == Purpose.BASELINE)
     state = _states.get(uid)
     if state is None or state.digests != list(known):
         return None
@@ -118,11 +139,14 @@ def _take(state: _State, new: Sequence[StoredSlot]) -> None:
     """Judge `new`; numbers that a manifest took leave no gap, as slots are counted by their place."""
     from tailguard_runtime.judge import decode_slot
 
+    state.digests += [stored.digest for stored in new]
+    if state.ended:
+        return
     decoded = [_numbered(stored, decode_slot(stored.data)) for stored in new]
     slots = [replace(slot, number=place) for place, slot in enumerate(decoded, len(state.slots))]
-    state.process.extend(slots)
-    state.digests += [stored.digest for stored in new]
-    state.slots += slots
+    counted = state.cut([*state.slots, *slots])[len(state.slots) :]
+    state.process.extend(counted)
+    state.slots = state.cut([*state.slots, *counted])
 
 
 def _numbered(stored: StoredSlot, slot: "Slot") -> "Slot":
@@ -134,28 +158,22 @@ def _numbered(stored: StoredSlot, slot: "Slot") -> "Slot":
 
 
 def _evidence(state: _State, spec: Mapping[str, Any]) -> Evidence:
-    verdict = state.process.verdict()
-    decided = verdict.decided_at_slot
-    if spec["purpose"] == Purpose.BASELINE:
-        arms, counted = ARMS, state.slots
-        ended = sum(not slot.void for slot in counted) >= FREEZE_SLOTS
-    else:
-        arms, counted = ARMS[:1], state.slots if decided is None else state.slots[: decided + 1]
-        ended = decided is not None
+    verdict, slots = state.process.verdict(), state.slots
+    arms = ARMS if state.freezes else ARMS[:1]
     return Evidence(
         outcome=str(verdict.outcome),
         reason=verdict.reason,
         message=verdict.message,
         claim=verdict.claim,
-        slots=len(state.slots),
-        void_slots=sum(bool(slot.void) for slot in state.slots),
-        requests=sum(slot.requests for slot in state.slots),
-        first_at=_moment(state.slots[0].started_at) if state.slots else None,
-        last_at=_moment(state.slots[-1].started_at) if state.slots else None,
+        slots=len(slots),
+        void_slots=sum(bool(slot.void) for slot in slots),
+        requests=sum(slot.requests for slot in slots),
+        first_at=_moment(slots[0].started_at) if slots else None,
+        last_at=_moment(slots[-1].started_at) if slots else None,
         verdict=verdict.to_json(),
-        frozen=_frozen(counted, arms, state.spec) if ended else None,
-        objectives=_objectives(counted, spec, state.spec) if ended else (),
-        sha256=tuple(state.digests),
+        frozen=_frozen(slots, arms, state.spec) if state.ended else None,
+        objectives=_objectives(slots, spec, state.spec) if state.ended else (),
+        sha256=tuple(state.digests[: len(slots)]),
     )
 
 
@@ -165,7 +183,8 @@ def _frozen(slots: Sequence["Slot"], arms: Sequence["Arm"], spec: "JudgeSpec") -
 
     frozen = freeze(slots, metrics=spec.metrics, classes=spec.classes, arms=arms, tolerance=spec.tolerance)
     rows = frozen.to_json()
-    found = {
+    found: dict[str, Any] = {
+        "slots": len(slots),
         "quantiles": [_quantile(row) for row in rows["quantiles"]],
         "thresholds": rows["thresholdsMicroseconds"],
         "alarm": bool(frozen.aa_alarm),

@@ -151,6 +151,8 @@ async def test_an_alarm_is_seen_with_its_frozen_quantiles_and_bounds() -> None:
     # Then drift is found, the canary's samples are frozen, and the bound is checked on both arms
     assert evidence.outcome in ("Alarm", "GrossAlarm")
     assert evidence.frozen is not None and "startOffset" not in evidence.frozen
+    bench.store(slot(bench.numbers), slot(bench.numbers + 1))
+    assert await EvidenceReader(bench.cluster, InProcess()).read(bench.object) == evidence
     assert {(r.arm, r.met) for r in evidence.objectives} == {("canary", False), ("twin", True)}
 
 
@@ -166,8 +168,11 @@ async def test_ten_valid_slots_of_identical_pods_are_a_baseline() -> None:
     # When the tenth slot comes
     bench.store(slot(9))
     frozen = (await bench.read()).frozen
-    # Then it is frozen, in the fields of the Baseline
+    # Then it is frozen, in the fields of the Baseline, and what comes later changes nothing
     assert frozen is not None
+    before = await bench.read()
+    bench.store(slot(10), slot(11))
+    assert await bench.read() == before == await EvidenceReader(bench.cluster, InProcess()).read(bench.object)
     quantiles = [Quantile.parse(row, "quantile") for row in frozen["quantiles"]]
     p99 = next(q for q in quantiles if (q.metric, q.percentile) == ("Latency", "99"))
     assert p99.microseconds is not None and p99.microseconds > 200_000
