@@ -13,7 +13,7 @@ from tailguard_operator.plan.freeze import freeze
 from tailguard_operator.plan.measuring import follow_baseline, measuring
 from tailguard_operator.plan.starting import starting
 from tailguard_operator.plan.summary import summarize
-from tailguard_operator.plan.switching import kept, switching
+from tailguard_operator.plan.switching import kept, preflight, switching
 from tailguard_operator.plan.turn import Turn
 from tailguard_operator.plan.world import World
 
@@ -50,6 +50,8 @@ def _advance(turn: Turn) -> Turn:
     turn = changed_spec(commanded(turn))
     if turn.state == before:
         turn = _ADVANCE.get(turn.rollout.state, _stay)(turn)
+    if turn.state == State.SWITCH != before:
+        turn = preflight(turn)
     return freeze(follow_baseline(turn))
 
 

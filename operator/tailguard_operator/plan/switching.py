@@ -43,6 +43,12 @@ def switching(turn: Turn) -> Turn:
     return turn.explain("Promoting", f"{ready} of {wanted_replicas(turn)} pods of the new revision are Ready")
 
 
+def preflight(turn: Turn) -> Turn:
+    """Held before a pod is started where the new revision has no room beside the old one."""
+    shortage = _no_room(turn, turn.world.pods_of(new_pool(turn)))
+    return hold(turn, "InsufficientCapacity", shortage) if shortage else turn
+
+
 def _needed(turn: Turn) -> int:
     """Ready pods that users may be moved to; where nothing serves, one is better than none."""
     return 1 if turn.rollout.reason == ALONE else wanted_replicas(turn)
