@@ -358,8 +358,8 @@ def held(sim: Sim) -> Sim:
 
 
 def benchmark_runs(sim: Sim) -> bool:
-    """Whether the present change is measured by a Job."""
+    """Whether the change to the present spec is measured by a Job."""
     rollout = sim.status.rollout
     view = sim.benchmarks.get(rollout.benchmark or "") if rollout else None
-    measured = rollout and rollout.canary_pod and rollout.state in ("Benchmark", "Confirm")
+    measured = rollout and rollout.canary_pod and rollout.spec_hash == sim.hash()
     return bool(view and view.jobs and not view.finished and measured)

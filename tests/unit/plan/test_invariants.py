@@ -6,10 +6,11 @@ The machine plays users, kubelet, evidence, crashes and time at random; each pas
 from dataclasses import replace
 from typing import Any
 
-from hypothesis import settings, strategies as st
+from hypothesis import settings
+from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-
 from plan_sim import FROZEN, Sim, measuring, stable
+
 from tailguard_operator.plan import decide
 from tailguard_operator.plan.world import Evidence, PoolKey, Role
 

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from plan_sim import FROZEN, measuring, stable
+
 from tailguard_operator.plan.world import Evidence
 
 PROMOTE = Evidence("Promote", "NonInferior", "within 8 %", slots=20, requests=2000, frozen=FROZEN)
