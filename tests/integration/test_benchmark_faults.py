@@ -27,8 +27,7 @@ def test_a_job_that_is_evicted_half_way_goes_on_at_the_next_number(s: Scenario) 
     benchmark = s.rollout["benchmark"]
     numbers = _slot_numbers(s, benchmark)
     assert numbers == [*range(len(numbers))]
-    jobs = {job["metadata"]["name"] for job in s.owned("Job")}
-    assert jobs >= {f"{benchmark}-j0", f"{benchmark}-j1"}
+    assert s.rollout["job"] == 1
 
 
 def test_a_job_that_stays_pending_is_replaced(s: Scenario) -> None:
@@ -110,13 +109,13 @@ def test_a_twin_that_cannot_start_holds_the_change(s: Scenario) -> None:
 
 
 def test_a_spent_budget_is_granted_once_more_and_then_held(s: Scenario) -> None:
-    """INCONCLUSIVE never promotes; `promote` by hand is written down as Overridden."""
+    """5.5 % slower: no drift beyond 8 %, no proof within 3 %. It never promotes; by hand it is written as Overridden."""
     # Given
-    s.given_stable()
-    small = {"slot": {"requests": 100, "minSeconds": 1}, "budget": {"requests": 600}}
+    s.given_stable().given_engine(pods(flag=FASTER), slowdown=1.055)
+    proof = {"typical": 3, "p90": 3, "p99": 25}
 
     # When
-    s.when_applied(FASTER, benchmark=small)
+    s.when_applied(FASTER, proof=proof)
 
     # Then
     s.then_event("BudgetExtended").then_state("Held", "Inconclusive").then_condition("Ready", "True")

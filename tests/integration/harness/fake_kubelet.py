@@ -21,6 +21,8 @@ from harness.recordings import ArmPace
 from tailguard_runtime.load.plan import Plan
 
 TICK_SECONDS = 0.1
+MISHAP_SECONDS = 5.0
+"""A half takes seconds; so the next slot after a mishap is stored well after the kubelet has told of it."""
 SLOTS_A_TICK = 5
 JOB_LABEL = "batch.kubernetes.io/job-name"
 NODE_MEMORY = "64Gi"
@@ -38,6 +40,7 @@ class _Memory:
     job: BenchmarkJob | None = None
     fault: JobFault | None = None
     hit: bool = False
+    resumes_at: float = 0.0
 
 
 class FakeKubelet:
@@ -158,9 +161,11 @@ class FakeKubelet:
         if _finished(pod) or not self._begun(pod, memory) or memory.job is None:
             return
         for _ in range(self.slots_a_tick):
-            if self._evicted(pod, memory, memory.job):
+            if self._evicted(pod, memory, memory.job) or time.monotonic() < memory.resumes_at:
                 return
-            self._hit_arms(memory.job)
+            if self._hit_arms(memory.job):
+                memory.resumes_at = time.monotonic() + MISHAP_SECONDS
+                return
             memory.job.advance()
         if memory.job.done:
             self._report(pod, memory, pod_status.job_succeeded(pod, memory.ip, _now()))
@@ -185,8 +190,9 @@ class FakeKubelet:
         self._report(pod, memory, pod_status.disrupted(pod, memory.ip, _now(), message))
         return True
 
-    def _hit_arms(self, job: BenchmarkJob) -> None:
-        """Let the mishaps of both arms happen that are due now."""
+    def _hit_arms(self, job: BenchmarkJob) -> bool:
+        """Let the mishaps of both arms happen that are due now; whether there was one."""
+        happened = False
         for name in {job.plan.arms.canary.pod, job.plan.arms.twin.pod}:
             pod = self._pods.get(name)
             if pod is None:
@@ -194,8 +200,9 @@ class FakeKubelet:
             memory, engine = self._remember(pod), self.script.engine(pod)
             due = engine.mishap is not None and job.stored >= engine.after_slots and not memory.hit
             if due and self.script.take(engine, engine.times):
-                memory.hit = True
+                memory.hit = happened = True
                 self._harm(pod, memory, engine)
+        return happened
 
     def _harm(self, pod: Pod, memory: _Memory, engine: Engine) -> None:
         if engine.mishap is Mishap.DIES:

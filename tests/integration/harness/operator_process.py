@@ -21,7 +21,10 @@ STOP_SECONDS = 15
 LEASE_SECONDS = 3
 IMAGE = f"local/vllm@sha256:{'1' * 64}"
 """With a digest, so that nobody asks a registry."""
-QUICK = {"tailguard_operator.plan.desired.MEASURING_PERIOD": 0.2}
+QUICK = {
+    "tailguard_operator.plan.desired.MEASURING_PERIOD": 0.2,
+    "tailguard_operator.cluster.observe.NODES_SECONDS": 0.2,
+}
 """Waits that tests shorten, always the same; all else runs as shipped."""
 
 
@@ -124,7 +127,8 @@ class Operator:
     def kill(self) -> None:
         """SIGKILL."""
         self._signal(signal.SIGKILL)
-        self._ended(STOP_SECONDS)
+        if self._handle >= 0:
+            self._ended(STOP_SECONDS)
         self._forget()
 
     def pause(self) -> None:
