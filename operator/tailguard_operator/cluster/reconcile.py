@@ -103,15 +103,20 @@ class Reconciler:
 
     async def _write(self, seen: Observation, decision: Decision, children: Iterable[Child]) -> None:
         changed = await self._applier.status(seen, decision)
-        if changed:
-            _count(seen.world.status, decision.status)
-        await self._applier.objects(seen, children)
-        await asyncio.gather(*map(self._closer.close, decision.close_connections))
-        await self._applier.leave(seen, decision, self._now())
-        if changed:
-            for event in decision.events:
-                LOG.info("%s/%s: %s: %s", seen.world.namespace, seen.world.name, event.reason, event.message)
-                await self._recorder.record(seen.live.service, event)
+        try:
+            await self._applier.objects(seen, children)
+            await asyncio.gather(*map(self._closer.close, decision.close_connections))
+            await self._applier.leave(seen, decision, self._now())
+        finally:
+            # Also after a conflict: the next pass finds this status written and has nothing to tell any more.
+            if changed:
+                await self._tell(seen, decision)
+
+    async def _tell(self, seen: Observation, decision: Decision) -> None:
+        _count(seen.world.status, decision.status)
+        for event in decision.events:
+            LOG.info("%s/%s: %s: %s", seen.world.namespace, seen.world.name, event.reason, event.message)
+            await self._recorder.record(seen.live.service, event)
 
     async def _render(self, seen: Observation) -> None:
         """Render the revision of the present spec and store it; what its sources say now holds for its whole life."""

@@ -212,6 +212,22 @@ async def test_users_moves_are_told_in_events_once(rig: Rig) -> None:
     assert len(reasons) == len(set(reasons))
 
 
+async def test_a_step_is_told_even_when_its_objects_are_overtaken(rig: Rig) -> None:
+    # Given a Deployment that cannot be made at first
+    def overtaken(verb: str, body: Object) -> None:
+        if body["kind"] == "Deployment":
+            raise Conflict(verb, 409, "modified")
+
+    rig.cluster.before_write = overtaken
+    # When the pass that has written the status ends in a conflict, and the next one goes through
+    with pytest.raises(Conflict):
+        await rig.reconcile()
+    rig.cluster.before_write = lambda *_: None
+    await rig.reconcile()
+    # Then the step was told all the same, once
+    assert [e["reason"] for e in rig.cluster.of(EVENT)] == ["Starting"]
+
+
 async def test_nothing_is_written_without_the_lease(rig: Rig) -> None:
     # Given a process that has lost the Lease
     def refuse() -> None:
