@@ -16,7 +16,7 @@ from time import perf_counter
 import aiohttp
 import numpy as np
 
-from tailguard_runtime.judge.samples import Half
+from tailguard_runtime.judge import Half
 from tailguard_runtime.load.schedule import Offsets
 from tailguard_runtime.load.sse import SseParser
 from tailguard_runtime.load.stream import StreamError, TokenStream

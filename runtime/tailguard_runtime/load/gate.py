@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tailguard_runtime.judge.samples import Half
+from tailguard_runtime.judge import Half
 from tailguard_runtime.load.arms import Counters
 from tailguard_runtime.load.plan import Gate
 from tailguard_runtime.load.schedule import rate

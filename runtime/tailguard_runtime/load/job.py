@@ -22,9 +22,7 @@ from typing import Any
 
 import aiohttp
 
-from tailguard_runtime.judge.process import Process
-from tailguard_runtime.judge.samples import Slot, encode_slot
-from tailguard_runtime.judge.verdict import Outcome
+from tailguard_runtime.judge import Outcome, Process, Slot, encode_slot
 from tailguard_runtime.load.arms import Arm
 from tailguard_runtime.load.client import open_session
 from tailguard_runtime.load.plan import Plan, PlanError, load_plan

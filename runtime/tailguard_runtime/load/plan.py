@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic.alias_generators import to_camel
 
-from tailguard_runtime.judge.spec import JudgeSpec
+from tailguard_runtime.judge import JudgeSpec
 
 
 class PlanError(ValueError):

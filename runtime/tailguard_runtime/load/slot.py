@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import aiohttp
 
-from tailguard_runtime.judge.samples import Slot
+from tailguard_runtime.judge import Slot
 from tailguard_runtime.load.arms import Arm, still_busy
 from tailguard_runtime.load.client import HalfRun, run_half
 from tailguard_runtime.load.gate import Look, lateness_limit, lateness_p99, void_reason
@@ -116,7 +116,8 @@ def _facts(bench: Bench, offsets: Offsets, seen: dict[str, _HalfSeen]) -> dict[s
         "lateness.limit": f"{lateness_limit(plan.gate, *halves):.6f}",
         "workload.hash": plan.workload.hash,
         "workload.digest": bench.workload.digest,
-        "workload.sampling": json.dumps(SAMPLING, sort_keys=True),
+        "sampling": json.dumps(SAMPLING, sort_keys=True),
+        "lengths": "max_tokens = min_tokens",
         "timeout": f"{plan.timeout_seconds:g}",
         "generator": f"aiohttp {aiohttp.__version__}, Python {platform.python_version()}",
     }

@@ -70,7 +70,7 @@ async def test_both_arms_get_the_same_requests_at_the_same_offsets(
     assert sorted(map(str, canary.bodies)) == sorted(map(str, twin.bodies)) and len(canary.bodies) == 20
     assert np.array_equal(slot.canary.prompt_tokens, slot.twin.prompt_tokens)
     assert np.allclose(slot.canary.intended_s, slot.twin.intended_s, atol=1e-9)
-    assert slot.facts["workload.sampling"] == json.dumps({"ignore_eos": True, "temperature": 0})
+    assert slot.facts["sampling"] == json.dumps({"ignore_eos": True, "temperature": 0})
 
 
 async def test_the_coin_gives_the_order(
