@@ -109,7 +109,7 @@ def test_a_twin_that_cannot_start_holds_the_change(s: Scenario) -> None:
 
 
 def test_a_spent_budget_is_granted_once_more_and_then_held(s: Scenario) -> None:
-    """5.5 % slower: no drift beyond 8 %, no proof within 3 %. It never promotes; by hand it is written as Overridden."""
+    """5.5 % slower: no drift beyond 8 %, no proof within 3 %. By hand it is Overridden."""
     # Given
     s.given_stable().given_engine(pods(flag=FASTER), slowdown=1.055)
     proof = {"typical": 3, "p90": 3, "p99": 25}
