@@ -1,7 +1,8 @@
 """When a slot can't be evidence: the load was not what the schedule says, or the arms were not asked the same.
 
-A void slot is stored with its reason and counts against the budget; it never enters a verdict. Failures of an arm void
-nothing: they are the evidence.
+A void slot is stored with its reason and counts against the budget; it never enters a verdict. Failures of an arm that
+is there void nothing: they are the evidence. An arm that is gone voids the slot: whether it died or was disrupted only
+the kubelet can tell, and a dead canary is the operator's to see.
 """
 
 from dataclasses import dataclass
@@ -35,6 +36,12 @@ class Look:
         return hits / queries if queries > 0 else 0.0
 
     @property
+    def lost(self) -> bool:
+        """Whether the arm's server could not be asked at one end of the half, or is another process since."""
+        unreachable = Counters() in (self.before, self.after)
+        return unreachable or self.before.processes != self.after.processes
+
+    @property
     def started(self) -> int | None:
         """Requests that reached the server during the half; None if not known or the server was started again."""
         if self.before.started is None or self.after.started is None or self.before.processes != self.after.processes:
@@ -59,6 +66,7 @@ def lateness_limit(gate: Gate, *halves: Half) -> float:
 def void_reason(gate: Gate, canary: Half, twin: Half, looks: tuple[Look, Look]) -> str:
     """Return why the slot is void, a CamelCase reason and a sentence, or "" if it is valid. `looks`: canary, twin."""
     reasons = (
+        _lost(looks),
         _late(gate, canary, twin),
         _lagging(gate, looks),
         _off_rate(gate, "canary", canary),
@@ -86,6 +94,11 @@ def _off_rate(gate: Gate, name: str, half: Half) -> str:
     asked, achieved = rate(half.intended_s), rate(half.sent_s)
     off = abs(achieved / asked - 1) > gate.rate_percent / 100
     return f"RateMissed: {name} got {achieved:.3f} requests/s, scheduled were {asked:.3f}" if off else ""
+
+
+def _lost(looks: tuple[Look, Look]) -> str:
+    lost = [name for name, look in zip(("canary", "twin"), looks, strict=True) if look.lost]
+    return f"ArmLost: the server of {' and '.join(lost)} was gone or started anew during its half" if lost else ""
 
 
 def _other_traffic(half: Half, looks: tuple[Look, Look]) -> str:

@@ -158,7 +158,7 @@ async def test_without_a_guard_the_engines_metrics_tell(
     assert not await Arm("canary", ref, session).quiet(5)
 
 
-async def test_a_dead_canary_is_a_slot_of_failures_not_a_void_one(
+async def test_an_arm_that_is_gone_voids_the_slot_since_only_the_kubelet_knows_why(
     session: aiohttp.ClientSession, plan_json: dict[str, Any], canary: StubEngine, twin: StubEngine
 ) -> None:
     # Given nobody on canary's port
@@ -169,7 +169,8 @@ async def test_a_dead_canary_is_a_slot_of_failures_not_a_void_one(
     slot = await run_slot(dataclasses.replace(bench, canary=dead), 0)
 
     # Then
-    assert slot.canary.failed.all() and not slot.twin.failed.any() and slot.void == ""
+    assert slot.canary.failed.all() and not slot.twin.failed.any()
+    assert slot.void.startswith("ArmLost: the server of canary was gone")
 
 
 async def test_different_tokenizers_are_asked_in_words(
@@ -262,8 +263,8 @@ def test_stable_means_no_arm_got_five_percent_faster(medians: list[tuple[float, 
         (half(), half(), (look(hits=5), look()), ""),
         (half(), half(output=7), (look(), look()), "UnequalLengths: 50 of 50 "),
         (half(), half(ttft_s=np.inf, output=0), (look(), look()), ""),
-        (half(), half(), (look(started=90, processes="8-2"), look()), ""),
-        (half(), half(), (Look(Counters(), Counters()), look(hits=500)), ""),
+        (half(), half(), (look(processes="8-2"), look()), "ArmLost: the server of canary "),
+        (half(), half(), (look(), Look(Counters(running=0), Counters())), "ArmLost: the server of twin "),
     ],
 )
 def test_what_voids_a_slot_and_what_does_not(
