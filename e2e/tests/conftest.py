@@ -8,7 +8,6 @@ import sys
 from collections.abc import Callable
 
 import pytest
-
 from e2e.cluster.layout import REPOSITORY
 from e2e.demo.kube import Kube
 

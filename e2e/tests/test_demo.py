@@ -7,7 +7,6 @@ import subprocess
 from collections.abc import Callable
 
 import pytest
-
 from e2e.cluster.layout import REPOSITORY
 from e2e.demo.kube import Kube
 from e2e.demo.story import SERVICE
