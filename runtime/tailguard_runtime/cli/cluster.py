@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
-import base64
 import json
+import os
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 
 from tailguard_operator.api import GROUP, VERSION
-
-SLOT_KEY = "slot.arrow"
-MANIFEST_KEY = "manifest.json"
+from tailguard_runtime.cli.record import Record
 
 Object = dict[str, Any]
 _AUTH = ["BearerToken"]
+_SINGULAR = {"inferenceservices": "InferenceService", "benchmarks": "Benchmark", "baselines": "Baseline"}
 
 
 class ClusterError(RuntimeError):
     """The cluster could not be read; the text says what and why."""
+
+
+class NoDataError(ClusterError):
+    """There is nothing to tell: no such object, or nothing was measured."""
+
+
+class NotFoundError(NoDataError):
+    """The object does not exist."""
 
 
 @dataclass(frozen=True)
@@ -35,13 +42,18 @@ class Reader:
         Raises:
             ClusterError: there is no usable kubeconfig or context.
         """
+        import yaml
         from kubernetes import client, config
 
+        path = os.environ.get("KUBECONFIG") or None
         try:
-            config.load_kube_config(context=context)  # type: ignore[no-untyped-call]
-            contexts, active = config.list_kube_config_contexts()  # type: ignore[no-untyped-call]
-        except config.ConfigException as error:
-            raise ClusterError(f"no usable kubeconfig: {error}; set KUBECONFIG, or name a --context") from error
+            config.load_kube_config(path, context=context)  # type: ignore[no-untyped-call]
+            contexts, active = config.list_kube_config_contexts(path)  # type: ignore[no-untyped-call]
+        except (config.ConfigException, yaml.YAMLError, OSError, TypeError, AttributeError) as error:
+            where = path or "~/.kube/config"
+            raise ClusterError(
+                f"the kubeconfig {where} can't be used: {error}; set KUBECONFIG to one that can, or name a --context"
+            ) from error
         chosen = next((c for c in contexts if c["name"] == context), active)
         return cls(namespace or chosen["context"].get("namespace") or "default", client.ApiClient())
 
@@ -51,7 +63,9 @@ class Reader:
         Raises:
             ClusterError: it does not exist or may not be read.
         """
-        return self._get(f"/apis/{GROUP}/{VERSION}/namespaces/{self.namespace}/{plural}/{name}", f"{plural} {name}")
+        return self._get(
+            f"/apis/{GROUP}/{VERSION}/namespaces/{self.namespace}/{plural}/{name}", f"{_SINGULAR[plural]} {name}"
+        )
 
     def all(self, plural: str) -> list[Object]:
         """All objects of one of the three kinds, in the order of their names."""
@@ -59,32 +73,30 @@ class Reader:
         items: list[Object] = found["items"]
         return items
 
-    def samples(self, benchmark: str) -> list[bytes]:
-        """The stored slots of a Benchmark in order; a manifest between them is passed over.
+    def samples(self, benchmark: str) -> Record:
+        """What the Jobs of a Benchmark have stored, checked against the digests that they listed.
 
         Raises:
-            ClusterError: nothing is stored, or what is stored may not be read.
+            NoDataError: nothing is stored.
+            SampleFormatError: it is not what was listed.
         """
-        slots: list[bytes] = []
-        number = 0
-        while (stored := self._config_map(f"{benchmark}-{number}")) is not None:
-            if SLOT_KEY in (stored.get("binaryData") or {}):
-                slots.append(base64.b64decode(stored["binaryData"][SLOT_KEY]))
-            number += 1
-        if not slots:
-            raise ClusterError(f"Benchmark {self.namespace}/{benchmark} has no stored samples (yet)")
-        return slots
+        record = Record()
+        while (stored := self._config_map(f"{benchmark}-{record.next_number}")) is not None:
+            record.take(stored)
+        if not record.slots:
+            raise NoDataError(f"Benchmark {benchmark} in namespace {self.namespace} has no stored samples")
+        return record
 
     def annotate(self, name: str, annotation: str, value: str) -> None:
         """Set one annotation of an InferenceService."""
         path = f"/apis/{GROUP}/{VERSION}/namespaces/{self.namespace}/inferenceservices/{name}"
         body = {"metadata": {"annotations": {annotation: value}}}
-        self._call("PATCH", path, f"inferenceservices {name}", body)
+        self._call("PATCH", path, f"InferenceService {name}", body)
 
     def _config_map(self, name: str) -> Object | None:
         path = f"/api/v1/namespaces/{self.namespace}/configmaps/{name}"
         try:
-            return self._get(path, f"configmaps {name}")
+            return self._get(path, f"ConfigMap {name}")
         except NotFoundError:
             return None
 
@@ -100,17 +112,14 @@ class Reader:
             answer = self.client.call_api(*call)
             answer.read()
         except HTTPError as error:
-            raise ClusterError(f"the cluster does not answer: {error}") from error
+            server = self.client.configuration.host
+            raise ClusterError(f"the cluster at {server} does not answer: {error}") from error
         if answer.status == HTTPStatus.NOT_FOUND:
-            raise NotFoundError(f"{what} does not exist in namespace {self.namespace}")
+            raise NotFoundError(f"there is no {what} in namespace {self.namespace}; see `tailguard get`, or say -n")
         if answer.status >= HTTPStatus.BAD_REQUEST:
             raise ClusterError(f"{what} in namespace {self.namespace}: {_told(answer.data)}")
         found: Object = json.loads(answer.data)
         return found
-
-
-class NotFoundError(ClusterError):
-    """The object does not exist."""
 
 
 def _told(answer: bytes) -> str:

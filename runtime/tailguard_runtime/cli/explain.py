@@ -2,76 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
+from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from tailguard_runtime.cli import plot, words
-from tailguard_runtime.judge import Estimate, JudgeSpec, Metric, Slot, Verdict, decode_slot, judge
+from tailguard_runtime.cli.record import Record
+from tailguard_runtime.judge import Estimate, JudgeSpec, Metric, Slot, Verdict, judge
 
 Object = Mapping[str, Any]
+_MOST_VOIDS = 10
 
 
-def chosen_benchmark(service: Object) -> str | None:
-    """The Benchmark that the service's last or present change was judged by."""
-    status = service.get("status") or {}
-    rollout = status.get("rollout") or {}
-    name = rollout.get("benchmark") or (status.get("freeze") or {}).get("benchmark")
-    return str(name) if name else None
+def explanation(benchmark: Object, record: Record) -> RenderableType:
+    """The verdict on a Benchmark, recomputed from its stored samples: words, figures, plots.
 
-
-def headline(service: Object) -> str:
-    """What the service does now, in a sentence or two."""
-    status = service.get("status") or {}
-    rollout, stable = status.get("rollout") or {}, status.get("stable") or {}
-    lines = [f"[bold]{service['metadata']['name']}[/bold]: {_condition(service, 'Ready')}"]
-    if stable:
-        lines.append(f"stable revision {stable['revision']} since {stable.get('since', '?')}")
-    if rollout:
-        verdict = f", verdict {rollout['verdict']}" if rollout.get("verdict") else ""
-        lines.append(f"last change: {rollout['state']}{verdict}. {rollout.get('message') or ''}")
-    return "\n".join(lines)
-
-
-def explanation(benchmark: Object, slots: list[bytes]) -> RenderableType:
-    """The verdict on a Benchmark, recomputed from its stored samples: words, figures, plots."""
+    Raises:
+        SampleFormatError, SpecError: something stored can't be read.
+    """
     spec = JudgeSpec.from_json(benchmark["spec"]["judge"])
-    decoded = [decode_slot(data) for data in slots]
-    verdict = judge(decoded, spec)
-    parts: list[RenderableType] = [
-        f"\n[bold]Benchmark {benchmark['metadata']['name']}[/bold] ({benchmark['spec']['purpose']}): "
-        f"[bold]{verdict.outcome}[/bold], {verdict.reason}",
-        verdict.message,
-        *([verdict.claim] if verdict.claim and verdict.claim not in verdict.message else []),
-        f"{verdict.slots} slots, {verdict.void_slots} void, {verdict.requests} requests to both arms; "
-        f"an alarm needs evidence of {words.evidence(spec.alarm_threshold)}, "
-        f"a promotion {words.evidence(spec.promote_threshold)} for every claim",
+    stored = record.decoded()
+    verdict = judge(stored, spec)
+    slots = stored[: verdict.slots]
+    name, purpose = benchmark["metadata"]["name"], benchmark["spec"]["purpose"]
+    return Group(
+        f"\n[bold]Benchmark {escape(name)}[/bold] ({_PURPOSES.get(purpose, purpose)})",
+        f"[bold]{verdict.outcome}[/bold] ({verdict.reason}): {escape(verdict.message)}",
+        *([escape(verdict.claim)] if verdict.claim and verdict.claim not in verdict.message else []),
+        f"{verdict.slots} slots, {verdict.void_slots} void, {verdict.requests} requests to both arms. An alarm needs "
+        f"evidence of {words.evidence(spec.alarm_threshold)} for one of the rows, a promotion "
+        f"{words.evidence(spec.promote_threshold)} for every claim.",
         _table(verdict, spec),
-        *[f"- {note}" for note in verdict.notes],
-        *_voids(decoded),
-        plot.quantiles(decoded, _drifted(verdict, spec)),
+        *[escape(f"- {note}") for note in verdict.notes],
+        *[escape(line) for line in _voids(slots)],
+        plot.quantiles(slots, _drifted(verdict, spec)),
         plot.trail(verdict, spec.alarm_threshold),
-    ]
-    return Group(*parts)
+    )
 
 
-def show(console: Console, service: Object, benchmark: Object | None, slots: list[bytes]) -> None:
-    """Print all of it."""
-    console.print(headline(service))
-    if benchmark is not None and slots:
-        console.print(explanation(benchmark, slots))
+_PURPOSES = {
+    "Baseline": "two pods of the same revision",
+    "Canary": "the change against the stable revision",
+    "Confirm": "a suspicion, checked on a fresh pair of pods",
+}
 
 
 def _table(verdict: Verdict, spec: JudgeSpec) -> Table:
-    table = Table()
-    for name in ("metric", "statistic"):
-        table.add_column(name)
-    for name in ("canary", "twin", "ratio", f"{spec.interval_percent} % interval", "evidence of drift", "of proof"):
-        table.add_column(name, justify="right")
+    table = Table(box=None, padding=(0, 1))
+    for name in ("METRIC", "STATISTIC"):
+        table.add_column(name, no_wrap=True)
+    for name in ("CANARY", "TWIN", "RATIO", f"{spec.interval_percent} % INTERVAL", "DRIFT", "PROOF"):
+        table.add_column(name, justify="right", no_wrap=True)
     for estimate in verdict.estimates:
-        table.add_row(*_cells(estimate))
+        table.add_row(*map(Text, _cells(estimate)))
     return table
 
 
@@ -86,7 +73,7 @@ def _cells(e: Estimate) -> tuple[str, ...]:
         words.ratio(e.ratio),
         words.interval(e.low, e.high),
         words.evidence(e.e_alarm),
-        words.evidence(e.e_promote),
+        words.evidence(e.e_promote) if e.metric else "",
     )
 
 
@@ -96,13 +83,8 @@ def _drifted(verdict: Verdict, spec: JudgeSpec) -> Metric:
     return Metric(max(judged, key=lambda e: e.e_alarm).metric) if judged else spec.metrics[0]
 
 
-def _voids(slots: list[Slot]) -> list[str]:
-    return [f"- slot {slot.number} is void: {slot.void}" for slot in slots if slot.void][:10]
-
-
-def _condition(service: Object, type_: str) -> str:
-    conditions = (service.get("status") or {}).get("conditions") or []
-    found = next((c for c in conditions if c["type"] == type_), None)
-    return (
-        f"{type_}={found['status']} ({found['reason']}): {found['message']}" if found else f"{type_} is not known yet"
-    )
+def _voids(slots: list[Slot]) -> Iterator[str]:
+    void = [slot for slot in slots if slot.void]
+    yield from (f"- slot {slot.number} is void: {slot.void}" for slot in void[:_MOST_VOIDS])
+    if len(void) > _MOST_VOIDS:
+        yield f"- and {len(void) - _MOST_VOIDS} more void slots"

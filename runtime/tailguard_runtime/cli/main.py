@@ -1,22 +1,25 @@
 """Entry point of the `tailguard` command.
 
-Exit codes: 0 done; 1 the verdict differs, or the cluster refused; 3 no data: no baseline, no samples, nothing to tell.
+Exit codes: 0 done; 1 the verdict differs, the samples are not those that were stored, or the cluster refused; 2 the
+command line is wrong; 3 no data: no such object, no baseline, no samples, no verdict.
 """
 
 from __future__ import annotations
 
 import getpass
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from tailguard_operator.api import GROUP
-from tailguard_runtime.cli.cluster import ClusterError, NotFoundError, Reader
+from tailguard_runtime.cli.cluster import ClusterError, NoDataError, Reader
+from tailguard_runtime.cli.story import WITHOUT_BASELINE, measured_by, story, without_measurement
 
 NO_DATA = 3
 
@@ -34,12 +37,16 @@ Service = Annotated[str, typer.Argument(help="Name of the InferenceService.")]
 def get(namespace: Namespace = None, context: Context = None) -> None:
     """List the services of a namespace with what was decided last."""
     with _explained():
-        services = Reader.connect(context, namespace).all("inferenceservices")
+        reader = Reader.connect(context, namespace)
+        services = reader.all("inferenceservices")
+    if not services:
+        _print(f"there is no InferenceService in namespace {reader.namespace}")
+        return
     table = Table(box=None)
     for column in ("NAME", "READY", "STABLE", "CANARY", "VERDICT", "P99", "MESSAGE"):
-        table.add_column(column, overflow="fold" if column == "MESSAGE" else "ellipsis")
+        table.add_column(column, overflow="fold", no_wrap=column in ("READY", "VERDICT", "P99"))
     for service in services:
-        table.add_row(*_row(service))
+        table.add_row(*map(Text, _row(service)))
     console.print(table)
 
 
@@ -51,25 +58,18 @@ def explain(
     context: Context = None,
 ) -> None:
     """Say why the last change was decided as it was, from the stored samples."""
-    from tailguard_runtime.cli.explain import chosen_benchmark, show
-    from tailguard_runtime.judge import SampleFormatError, SpecError
+    from tailguard_runtime.cli.explain import explanation
 
     with _explained():
         reader = Reader.connect(context, namespace)
         found = reader.one("inferenceservices", service)
-        name = benchmark or chosen_benchmark(found)
-        measured = _optional(reader, name)
-        if benchmark and measured is None:
-            raise NotFoundError(f"Benchmark {benchmark} does not exist in namespace {reader.namespace}")
-        slots = _samples(reader, name) if measured else []
-    try:
-        show(console, found, measured, slots)
-    except (SampleFormatError, SpecError) as error:
-        console.print(f"[red]error:[/red] the samples of {name} can't be read: {error}")
-        raise typer.Exit(1) from error
-    if not slots:
-        console.print("nothing has been measured that could be explained")
-        raise typer.Exit(NO_DATA)
+        for line in story(found):
+            _print(line)
+        name = benchmark or measured_by(found)
+        if name is None:
+            _nothing_measured(found)
+            return
+        console.print(explanation(reader.one("benchmarks", name), reader.samples(name)))
 
 
 @app.command()
@@ -80,23 +80,19 @@ def replay(
 ) -> None:
     """Recompute a verdict from the stored samples: the same verdict, or exit code 1."""
     from tailguard_runtime.cli.replay import replay as again
-    from tailguard_runtime.judge import SampleFormatError, SpecError, VerdictFormatError
 
     with _explained():
         reader = Reader.connect(context, namespace)
         measured = reader.one("benchmarks", benchmark)
-        slots = reader.samples(benchmark)
-    try:
-        result = again(measured, slots)
-    except (SampleFormatError, SpecError, VerdictFormatError) as error:
-        console.print(f"[red]error:[/red] {error}")
-        raise typer.Exit(1) from error
-    console.print(f"{result.again.outcome} after {result.again.requests} requests: {result.again.message}")
+        result = again(measured, reader.samples(benchmark))
+        _print(f"{result.again.outcome} after {result.again.requests} requests: {result.again.message}")
+        if result.stored is None:
+            raise NoDataError(f"Benchmark {benchmark} has no verdict to compare with yet: it has not ended")
     if result.differences:
         for difference in result.differences:
-            console.print(f"[red]differs[/red] {difference}")
+            _print(f"differs: {difference}")
         raise typer.Exit(1)
-    console.print(f"the same verdict as the stored one, from {len(slots)} slots")
+    _print(f"the same verdict as the stored one, from {result.again.slots} slots")
 
 
 @app.command()
@@ -118,45 +114,49 @@ def retry(service: Service, namespace: Namespace = None, context: Context = None
 
 
 def _command(name: str, service: str, namespace: str | None, context: str | None) -> None:
-    token = f"{getpass.getuser()}-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}"
+    token = f"{_user()}-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}"
     with _explained():
         Reader.connect(context, namespace).annotate(service, f"{GROUP}/{name}", token)
-    console.print(f"{name} is asked for ({token}); `tailguard explain {service}` tells what came of it")
+    _print(f"{name} is asked for ({token}); `tailguard explain {service}` tells what came of it")
 
 
-def _row(service: dict[str, object]) -> tuple[str, ...]:
-    status, metadata = service.get("status") or {}, service["metadata"]
-    assert isinstance(status, dict) and isinstance(metadata, dict)
+def _user() -> str:
+    """The name that a command is remembered under; containers may have none."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError, ImportError):
+        return "somebody"
+
+
+def _row(service: Mapping[str, Any]) -> tuple[str, ...]:
+    status = service.get("status") or {}
     conditions = {c["type"]: c for c in status.get("conditions") or []}
     ready, complete = conditions.get("Ready", {}), conditions.get("RolloutComplete", {})
     stable = (status.get("stable") or {}).get("revision", "")
     columns = (stable, status.get("canary"), status.get("verdict"), status.get("p99"))
-    told = complete.get("message") or ready.get("message", "")
-    return str(metadata["name"]), ready.get("status", "Unknown"), *[str(c or "") for c in columns], told
+    shown = ready if ready.get("status") == "False" else complete
+    told = shown.get("message") or ready.get("message", "")
+    return service["metadata"]["name"], ready.get("status", "Unknown"), *[str(c or "") for c in columns], told
 
 
-def _optional(reader: Reader, name: str | None) -> dict[str, object] | None:
-    try:
-        return reader.one("benchmarks", name) if name else None
-    except NotFoundError:
-        return None
+def _nothing_measured(service: Mapping[str, Any]) -> None:
+    _print(without_measurement(service))
+    rollout = (service.get("status") or {}).get("rollout") or {}
+    if rollout.get("reason") in WITHOUT_BASELINE:
+        raise typer.Exit(NO_DATA)
 
 
-def _samples(reader: Reader, name: str | None) -> list[bytes]:
-    try:
-        return reader.samples(name) if name else []
-    except ClusterError as error:
-        console.print(f"[yellow]{error}[/yellow]")
-        return []
+def _print(text: str) -> None:
+    """Text as it is: messages of pods may hold what would be markup."""
+    console.print(Text(text))
 
 
 @contextmanager
 def _explained() -> Iterator[None]:
+    from tailguard_runtime.judge import SampleFormatError, SpecError, VerdictFormatError
+
     try:
         yield
-    except NotFoundError as error:
-        console.print(f"[red]error:[/red] {error}")
-        raise typer.Exit(NO_DATA) from error
-    except ClusterError as error:
-        console.print(f"[red]error:[/red] {error}")
-        raise typer.Exit(1) from error
+    except (ClusterError, SampleFormatError, SpecError, VerdictFormatError) as error:
+        console.print(Text.assemble(("error: ", "red"), str(error)))
+        raise typer.Exit(NO_DATA if isinstance(error, NoDataError) else 1) from error

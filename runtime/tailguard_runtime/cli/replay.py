@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tailguard_runtime.judge import JudgeSpec, Verdict, decode_slot, judge
+from tailguard_runtime.cli.record import Record
+from tailguard_runtime.judge import JudgeSpec, Verdict, judge
+
+_SHOWN = 100
+"""Characters of a value that differs."""
 
 
 @dataclass(frozen=True)
@@ -18,20 +22,39 @@ class Replay:
 
     @property
     def differences(self) -> tuple[str, ...]:
-        """Fields of the verdict that differ; empty when it is the same verdict."""
+        """What differs, a line each; empty when it is the same verdict or none is stored yet."""
         if self.stored is None:
-            return ("no verdict is stored yet",)
+            return ()
         now, then = self.again.to_json(), self.stored.to_json()
-        return tuple(f"{name}: stored {then[name]!r}, now {now[name]!r}" for name in now if now[name] != then[name])
+        return tuple(line for name in now if now[name] != then[name] for line in _differ(name, then[name], now[name]))
 
 
-def replay(benchmark: Mapping[str, Any], slots: Sequence[bytes]) -> Replay:
-    """Judges the stored slots of `benchmark` again.
+def replay(benchmark: Mapping[str, Any], record: Record) -> Replay:
+    """Judges the stored slots of `benchmark` again; those stored after it was ended do not count.
 
     Raises:
         SampleFormatError, SpecError, VerdictFormatError: something stored can't be read.
     """
     spec = JudgeSpec.from_json(benchmark["spec"]["judge"])
-    again = judge([decode_slot(data) for data in slots], spec)
-    stored = (benchmark.get("status") or {}).get("verdict")
-    return Replay(again, Verdict.from_json(stored) if stored else None)
+    found = (benchmark.get("status") or {}).get("verdict")
+    stored = Verdict.from_json(found) if found else None
+    slots = record.decoded()
+    return Replay(judge(slots[: stored.slots] if stored else slots, spec), stored)
+
+
+def _differ(name: str, then: Any, now: Any) -> Iterator[str]:
+    """Of a list only its first row that differs: the rest follows from it."""
+    if isinstance(then, list) and isinstance(now, list) and len(then) == len(now):
+        place = next(i for i, (a, b) in enumerate(zip(then, now, strict=True)) if a != b)
+        yield from _differ(f"{name}[{place}]", then[place], now[place])
+    elif isinstance(then, dict) and isinstance(now, dict):
+        for key in now:
+            if now[key] != then.get(key):
+                yield from _differ(f"{name}.{key}", then.get(key), now[key])
+    else:
+        yield f"{name}: stored {_short(then)}, now {_short(now)}"
+
+
+def _short(value: Any) -> str:
+    text = str(value)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."

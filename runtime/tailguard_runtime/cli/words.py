@@ -22,7 +22,10 @@ def latency(seconds: float | None) -> str:
     """A latency, such as 812 ms."""
     if seconds is None:
         return "no data"
-    return "unbounded" if math.isinf(seconds) else f"{seconds * 1000:,.1f} ms"
+    if math.isinf(seconds):
+        return "unbounded"
+    milliseconds = seconds * 1000
+    return f"{milliseconds:,.0f} ms" if milliseconds >= 100 else f"{milliseconds:.1f} ms"
 
 
 def share(value: float | None) -> str:
