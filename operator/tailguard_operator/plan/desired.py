@@ -35,7 +35,7 @@ def desired(turn: Turn) -> Decision:
     return Decision(
         status=turn.status,
         pools=(*_with_users(turn, _pools(turn)),),
-        route_to=turn.status.route,
+        route_to=None if _would_lose_users(turn) else turn.status.route,
         render=_must_render(turn),
         benchmark=benchmark,
         job=job,
@@ -141,6 +141,16 @@ def _with_users(turn: Turn, pools: list[Pool]) -> list[Pool]:
         if p.key.role == Role.SERVING and p.key.revision == service.revision and p.key not in wanted and not p.deleting
     ]
     return [*pools, *left]
+
+
+def _would_lose_users(turn: Turn) -> bool:
+    """Whether the decided move is late: the pods that it leads to are lost, and those that users are on are Ready."""
+    service, route = turn.world.service, turn.status.route
+    if service is None or not service.revision or service.revision == route:
+        return False
+    users = (p for p in turn.world.pods if p.ready and p.pool.role == Role.SERVING)
+    reached = {p.pool.revision for p in users}
+    return service.revision in reached and route not in reached
 
 
 def _active(turn: Turn) -> frozenset[str]:
@@ -273,7 +283,7 @@ def _next_look(turn: Turn) -> float | None:
     if turn.state == State.KEPT:
         until = after(turn.rollout.since, seconds(turn.world.spec.rollout.keep_previous))
         return max((until - turn.now).total_seconds(), MEASURING_PERIOD)
-    if turn.state in (State.STARTING, State.CONFIRM, State.SWITCH) or _freezing(turn):
+    if turn.state in (State.STARTING, State.CONFIRM, State.SWITCH) or _freezing(turn) or _would_lose_users(turn):
         return STARTING_PERIOD
     if turn.world.workload.problem:
         return WORKLOAD_PERIOD

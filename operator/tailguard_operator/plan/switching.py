@@ -93,7 +93,7 @@ def end_window(turn: Turn) -> Turn:
 
 def closing(turn: Turn) -> bool:
     """Whether pods that users have just left should end their open connections."""
-    return turn.state == State.KEPT and turn.now - moment(turn.rollout.since) < timedelta(seconds=CLOSING_SECONDS)
+    return turn.state == State.KEPT and 0 <= (turn.now - moment(turn.rollout.since)).total_seconds() < CLOSING_SECONDS
 
 
 def _moved(turn: Turn) -> Turn:

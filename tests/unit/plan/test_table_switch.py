@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 import pytest
-
 from plan_sim import FROZEN, PROMOTE, Sim, benchmark_runs, held, kept, measuring, only, ready, stable
+
 from tailguard_operator.plan import decide
 from tailguard_operator.plan.world import Role
 
@@ -224,3 +224,25 @@ def test_pair_numbers_that_come_round_never_meet_pods_that_exist() -> None:
 
 def _of(sim: Sim, revision: str) -> list[str]:
     return [n for n, p in sim.pods.items() if p.pool.revision == revision]
+
+
+def test_a_way_back_decided_before_its_pods_were_lost_waits_for_them() -> None:
+    # Given a way back whose status is written, and an operator that dies before the Service is
+    sim = kept(measuring(stable()))
+    sim.spec_is("aaaa")
+    sim.apply(decide(sim.world(), sim.now), upto=1)
+    assert sim.status.stable.revision == "raaaa" and sim.service.revision == "rbbbb"
+    # When the previous pods have crashed by the time that another one starts
+    sim.behaviour = only("exit", "raaaa")
+    sim.kubelet()
+    for _ in range(5):
+        sim.step()
+    # Then users stay on the Ready pods that they have, which are kept, and the operator looks again
+    assert sim.routed == ["raaaa", "rbbbb"]
+    assert {k.revision for k in sim.pools} == {"raaaa", "rbbbb"}
+    assert sim.last.requeue_after is not None
+    # When the previous pods are Ready, users go back
+    sim.behaviour = ready
+    sim.run(lambda s: s.routed[-1] == "raaaa", limit=3)
+    sim.step()
+    assert {k.revision for k in sim.pools} == {"raaaa"}
