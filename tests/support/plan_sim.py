@@ -77,6 +77,8 @@ class Sim:
     routed: list[str] = field(default_factory=list)
     ready_when_routed: list[int] = field(default_factory=list)
     """Ready pods of the revision at each move of users."""
+    forced: list[bool] = field(default_factory=list)
+    """Whether, at each move, users had no Ready pod to stay on."""
     orders: list[Any] = field(default_factory=list)
     """Jobs as they were ordered."""
     made: int = 0
@@ -270,10 +272,15 @@ class Sim:
         )
 
     def _route(self, revision: str) -> None:
+        before = self.service.revision if self.service else ""
         self.service = ServiceView("uid-svc", "1", revision, owned=True)
         self.routed.append(revision)
+        self.ready_when_routed.append(self._serving(revision))
+        self.forced.append(self._serving(before) == 0)
+
+    def _serving(self, revision: str) -> int:
         users = [p for p in self.pods.values() if (p.pool.revision, p.pool.role) == (revision, Role.SERVING)]
-        self.ready_when_routed.append(sum(p.ready and not p.deleting for p in users))
+        return sum(p.ready and not p.deleting for p in users)
 
     def _make_job(self, decision: Decision) -> None:
         job = decision.job

@@ -4,8 +4,8 @@ import math
 from dataclasses import replace
 
 import pytest
-
 from plan_sim import ALARM, FREEZING, PROMOTE, Sim, measuring, serving, stable
+
 from tailguard_operator.plan.slo import describe
 from tailguard_operator.plan.world import ObjectiveResult
 

@@ -4,8 +4,8 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-
 from plan_sim import FREEZING, FROZEN, Sim, benchmark_runs, measuring, only, serving, stable
+
 from tailguard_operator.plan import decide
 from tailguard_operator.plan.freeze import RETRY_AFTER
 from tailguard_operator.plan.world import Evidence, Role

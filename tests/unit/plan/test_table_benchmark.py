@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 import pytest
-
 from plan_sim import ALARM, GROSS, PROMOTE, SPENT, Sim, benchmark_runs, confirming, measuring, only, ready, stable
+
 from tailguard_operator.plan.jobs import PENDING_LIMIT
 from tailguard_operator.plan.world import Evidence, Failure, Role, Workload
 

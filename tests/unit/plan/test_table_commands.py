@@ -1,7 +1,6 @@
 """State table, rows of commands: annotations with a token, each acts once."""
 
 import pytest
-
 from plan_sim import benchmark_runs, confirming, held, kept, measuring, only, ready, rejected, stable
 
 
@@ -163,4 +162,3 @@ def test_a_retry_after_the_cause_was_removed_succeeds() -> None:
     sim.command("retry")
     # Then it is measured
     sim.run(benchmark_runs)
-

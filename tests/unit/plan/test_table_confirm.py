@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 import pytest
-
 from plan_sim import ALARM, GROSS, PROMOTE, SPENT, benchmark_runs, confirming, measuring, only, stable
+
 from tailguard_operator.plan import decide
 from tailguard_operator.plan.world import Evidence, Role
 

@@ -73,8 +73,9 @@ def test_a_first_revision_whose_pods_a_quota_refuses_says_so_after_the_deadline(
     # Given a quota that lets no pod be created
     sim = Sim(behaviour=only("refused", "raaaa"))
     # When the progress deadline has passed
-    sim.run(lambda s: s.condition("Ready") is not None and s.condition("Ready").reason == "InsufficientCapacity",
-            seconds=30)
+    sim.run(
+        lambda s: s.condition("Ready") is not None and s.condition("Ready").reason == "InsufficientCapacity", seconds=30
+    )
     # Then Ready says where to look
     assert "quota" in sim.condition("Ready").message
 

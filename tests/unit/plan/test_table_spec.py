@@ -1,8 +1,8 @@
 """State table, rows about the spec: new hashes, remembered ones, stable's again, invalid ones, and replicas 0."""
 
 import pytest
-
 from plan_sim import PROMOTE, Sim, benchmark_runs, confirming, held, kept, measuring, only, rejected, stable
+
 from tailguard_operator.api.status import REMEMBERED, RememberedHash
 
 
@@ -165,8 +165,10 @@ def test_at_most_ten_hashes_are_remembered_and_the_oldest_is_forgotten() -> None
     # Given a service that remembers ten refused hashes
     sim = measuring(stable())
     at = sim.status.rollout.started_at
-    old = [RememberedHash(spec_hash=f"h{i}", revision="r", verdict="Rejected", reason="Drift", message="m", at=at)
-           for i in range(REMEMBERED)]
+    old = [
+        RememberedHash(spec_hash=f"h{i}", revision="r", verdict="Rejected", reason="Drift", message="m", at=at)
+        for i in range(REMEMBERED)
+    ]
     sim.status = sim.status.model_copy(update={"remembered": old})
     # When one more is rejected
     rejected(sim)
@@ -232,6 +234,4 @@ def test_a_queue_that_is_taken_back_leaves_no_message_behind() -> None:
     sim.spec_is("bbbb").step()
     # Then the message tells about the promotion again
     assert sim.condition("RolloutComplete").status == "True"
-    assert sim.condition("RolloutComplete").message == (
-        "users are on revision rbbbb, the previous one is kept for 10m"
-    )
+    assert sim.condition("RolloutComplete").message == ("users are on revision rbbbb, the previous one is kept for 10m")

@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 import pytest
-
 from plan_sim import ALARM, FREEZING, Sim, benchmark_runs, confirming, measuring, only, ready, serving, stable
+
 from tailguard_operator.plan.world import Role, Workload
 
 
@@ -188,7 +188,9 @@ def test_borrow_takes_the_twins_room_from_a_stable_replica() -> None:
     # Then one stable replica has given its room to the twin
     assert sim.status.rollout.borrowed
     assert {(k.role.value, k.revision): p.replicas for k, p in sim.pools.items()} == {
-        ("serving", "raaaa"): 1, ("serving", "rbbbb"): 1, ("twin", "raaaa"): 1,
+        ("serving", "raaaa"): 1,
+        ("serving", "rbbbb"): 1,
+        ("twin", "raaaa"): 1,
     }
     # When it is suspected, the replica is not started for the moment between the pairs
     sim.slots(ALARM)
