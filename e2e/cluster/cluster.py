@@ -40,7 +40,7 @@ class Prepared:
     programs: Path
     pause: Path
     engine_python: Path
-    model: Path
+    models: dict[str, Path]
 
 
 def prepare() -> Prepared:
@@ -50,16 +50,22 @@ def prepare() -> Prepared:
     with ThreadPoolExecutor(2) as pool:
         go = pool.submit(programs.go_programs, base)
         python = engine.vllm_python(base)
-        model = engine.model(base, python)
+        models = {variant.name: engine.model(base, python, variant) for variant in engine.VARIANTS}
         pause = programs.pause_program(base)
-        return Prepared(go.result(), pause, python, model)
+        return Prepared(go.result(), pause, python, models)
 
 
 def identity(state: State, prepared: Prepared) -> str:
-    """Hash of everything that makes a running cluster what it is: programs, configuration, commands."""
+    """Hash of everything that makes a running cluster what it is: programs, configuration, commands, images."""
     daemons = [config.etcd(state), config.containerd(state), config.api_server(state, prepared.programs)]
     commands = [" ".join(daemon.command) for daemon in [*daemons, *config.workers(state, prepared.programs)]]
-    return fingerprint([*commands, *config.files(state).values(), namespaces.INIT])
+    archives = [images.archive(image) for image in own_images(prepared)]
+    return fingerprint([*commands, *config.files(state).values(), namespaces.INIT, *archives])
+
+
+def own_images(prepared: Prepared) -> list[images.Image]:
+    """The images that the cluster starts with."""
+    return [images.pause_image(PAUSE_IMAGE, prepared.pause), images.python_image(PYTHON_IMAGE)]
 
 
 @dataclass
@@ -165,7 +171,7 @@ def start_daemons(state: State, prepared: Prepared, kubectl: Kubectl, cores: Cor
         starting.wait("kube-apiserver", lambda: kubectl.succeeds("get", "--raw", "/readyz"), "the API server")
     with step("containerd and images"):
         starting.wait("containerd", lambda: answers(state), "containerd")
-        load(state, [images.pause_image(PAUSE_IMAGE, prepared.pause), images.python_image(PYTHON_IMAGE)])
+        load(state, own_images(prepared))
     with step("controllers, kubelet, kube-proxy, CoreDNS"):
         for daemon in config.workers(state, prepared.programs):
             starting.start(daemon)
@@ -227,7 +233,7 @@ def write_outputs(state: State, prepared: Prepared, cores: Cores) -> None:
     if not dev_python.exists():
         raise ClusterError(f"{dev_python} does not exist: make the development environment first with `make setup`")
     state.values.write_text(
-        yaml.safe_dump(values.helm_values(dev_python, prepared.engine_python, prepared.model, cores), sort_keys=False)
+        yaml.safe_dump(values.helm_values(dev_python, prepared.engine_python, prepared.models, cores), sort_keys=False)
     )
 
 

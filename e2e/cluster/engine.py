@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 from .cache import cached, fingerprint
@@ -15,6 +16,19 @@ UV_REQUIREMENTS = SOURCES / "requirements" / "uv.txt"
 MODEL_SCRIPT = SOURCES / "model.py"
 ARCHITECTURE = "LlamaForCausalLM"
 PYTHON_VERSION = f"{sys.version_info.major}.{sys.version_info.minor}.{sys.version_info.micro}"
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A model of the demo: its name below `/models`, the seed of its weights and its depth."""
+
+    name: str
+    seed: int
+    layers: int
+
+
+# Small, so that one core serves many requests a second; `deep` costs about twice as much a token.
+VARIANTS = (Variant("tiny", seed=1, layers=2), Variant("deep", seed=2, layers=6))
 
 
 def uv_program(base: Path) -> Path:
@@ -60,8 +74,11 @@ def remember_architecture(python: Path, out: Path) -> None:
         f"ModelRegistry.models['{ARCHITECTURE}'].inspect_model_cls()"
     )
     call([python, "-c", code], env={**os.environ, "VLLM_CACHE_ROOT": str(out), "VLLM_NO_USAGE_STATS": "1"})
-    if not list(architectures(python).iterdir()):
+    written = list(architectures(python).glob("*.json"))
+    if not written:
         raise ClusterError(f"vLLM wrote nothing into {architectures(python)}")
+    for file in written:
+        file.chmod(0o644)  # written as 0600, and engines do not run as this user
 
 
 def architectures(python: Path) -> Path:
@@ -69,11 +86,11 @@ def architectures(python: Path) -> Path:
     return python.parents[2] / "modelinfos"
 
 
-def model(base: Path, python: Path, seed: int = 1, layers: int = 6) -> Path:
-    """Folder of a small Llama; another seed is another model of the same shape."""
+def model(base: Path, python: Path, variant: Variant) -> Path:
+    """Folder of a small Llama, made once."""
 
     def build(out: Path) -> None:
-        call([python, MODEL_SCRIPT, out, "--seed", str(seed), "--layers", str(layers)])
+        call([python, MODEL_SCRIPT, out, "--seed", str(variant.seed), "--layers", str(variant.layers)])
 
-    key = fingerprint([MODEL_SCRIPT, REQUIREMENTS, PYTHON_VERSION, str(seed), str(layers)])
-    return cached(base, f"model{seed}", key, f"model with seed {seed} (once)", build)
+    key = fingerprint([MODEL_SCRIPT, REQUIREMENTS, PYTHON_VERSION, str(variant.seed), str(variant.layers)])
+    return cached(base, f"model_{variant.name}", key, f"model {variant.name} (once)", build)

@@ -16,7 +16,7 @@ HOME = "/home/app"
 VLLM_CACHE = f"{HOME}/.cache/vllm"
 REGISTRY = "docker.io"  # the name that containerd puts before a short one
 
-PASSWD = f"root:x:0:0:root:/root:/bin/sh\napp:x:{USER}:{USER}:app:{HOME}:/bin/sh\n"
+PASSWD = f"root:x:0:0:root:/:/bin/sh\napp:x:{USER}:{USER}:app:{HOME}:/bin/sh\n"
 GROUP = f"root:x:0:\napp:x:{USER}:\n"
 NSSWITCH = "passwd: files\ngroup: files\nhosts: files dns\n"
 

@@ -3,7 +3,7 @@
 Nothing is downloaded: the weights come from numpy's PCG64 and the tokenizer is trained on the manual text that
 Python itself ships. Run by the engine's own interpreter, which has numpy, safetensors and tokenizers:
 
-    python model.py OUT [--seed 1] [--layers 6] [--width 256]
+    python model.py OUT [--seed 1] [--layers 2] [--width 128]
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ CHAT_TEMPLATE = (
 class Shape:
     """Sizes of a Llama; `width` is the hidden size, a multiple of the head size."""
 
-    layers: int = 6
-    width: int = 256
+    layers: int = 2
+    width: int = 128
     vocabulary: int = VOCABULARY
     context: int = CONTEXT
 

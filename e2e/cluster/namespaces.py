@@ -176,11 +176,14 @@ def end(state: State) -> bool:
     if handle is not None:
         # The first process of a PID namespace is gone only after every other one in it.
         wait_until(lambda: not Path(f"/proc/{handle.inner}").exists(), 30, "the end of the cluster's processes")
-    link = Path(f"/sys/class/net/{HOST_LINK}")
-    if link.exists():
-        subprocess.run(["ip", "link", "delete", HOST_LINK], capture_output=True, check=False)
-    wait_until(lambda: not link.exists(), 10, f"the removal of {HOST_LINK}")
+    subprocess.run(["ip", "link", "delete", HOST_LINK], capture_output=True, check=False)
+    wait_until(lambda: not link_exists(), 10, f"the removal of {HOST_LINK}")
     return bool(stray)
+
+
+def link_exists() -> bool:
+    """Whether the host's end of the veth pair is there; it goes with the namespaces, a little after them."""
+    return subprocess.run(["ip", "link", "show", HOST_LINK], capture_output=True, check=False).returncode == 0
 
 
 def wipe(state: State) -> None:
@@ -223,22 +226,20 @@ def restore_sysctls(state: State) -> None:
     kept.unlink()
 
 
-def cgroup_folders() -> list[Path]:
-    """The cluster's own cgroup in every hierarchy of version 1, or the one of version 2."""
-    if (CGROUPS / "cgroup.controllers").exists():
-        return [CGROUPS / KUBELET_CGROUP]
-    return [CGROUPS / name / KUBELET_CGROUP for name in CONTROLLERS if (CGROUPS / name).is_dir()]
-
-
 def make_cgroups() -> None:
-    """kubelet gets a root of its own, or it would rewrite another kubelet's limits."""
-    for folder in cgroup_folders():
-        folder.mkdir(exist_ok=True)
+    """Make a cgroup in every hierarchy of version 1, or in the one of version 2, as kubelet's root.
+
+    Without a root of its own it would rewrite the limits of another kubelet's pods.
+    """
+    hierarchies = [CGROUPS] if (CGROUPS / "cgroup.controllers").exists() else [CGROUPS / name for name in CONTROLLERS]
+    for hierarchy in hierarchies:
+        if hierarchy.is_dir():
+            (hierarchy / KUBELET_CGROUP).mkdir(exist_ok=True)
 
 
 def remove_cgroups() -> None:
-    """Remove the empty cgroups, the deepest first."""
-    for top in cgroup_folders():
+    """Remove the empty cgroups, the deepest first; runc makes one more where both versions are mounted."""
+    for top in [CGROUPS / KUBELET_CGROUP, *CGROUPS.glob(f"*/{KUBELET_CGROUP}")]:
         for folder, _, _ in os.walk(top, topdown=False):
             with contextlib.suppress(OSError):
                 Path(folder).rmdir()

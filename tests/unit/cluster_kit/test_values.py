@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from e2e.cluster.layout import Cores
-from e2e.cluster.values import MODEL_MOUNT, HostFolders, Mount, engine_profile, outermost, runtime_overlays, same
+from e2e.cluster.values import MODELS, HostFolders, Mount, engine_profile, outermost, runtime_overlays, same
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -39,7 +39,7 @@ def test_no_usable_core_is_an_error() -> None:
 
 
 def profile() -> dict[str, Any]:
-    folders = HostFolders("engine", [same(Path("/usr")), Mount(Path("/cache/model"), Path(MODEL_MOUNT))])
+    folders = HostFolders("engine", [same(Path("/usr")), Mount(Path("/cache/model"), MODELS / "tiny")])
     return engine_profile(Path("/cache/venv/bin/python"), folders, core=1)
 
 
@@ -58,7 +58,7 @@ def test_every_mount_of_the_engine_is_read_only_and_has_its_volume() -> None:
     assert spec["containers"][0]["name"] == "engine"
     assert [mount["name"] for mount in mounts] == list(volumes)
     assert all(mount["readOnly"] for mount in mounts)
-    assert {mount["mountPath"]: volumes[mount["name"]] for mount in mounts}[MODEL_MOUNT] == "/cache/model"
+    assert {mount["mountPath"]: volumes[mount["name"]] for mount in mounts}["/models/tiny"] == "/cache/model"
 
 
 def test_the_guards_volumes_and_the_engines_do_not_meet_in_one_pod() -> None:
