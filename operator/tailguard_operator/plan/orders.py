@@ -109,7 +109,10 @@ def slots_left(turn: Turn, settings: Settings, view: BenchmarkView) -> int:
 
 
 def order_job(view: BenchmarkView, number: int, canary: PodView, twin: PodView, max_slots: int) -> JobOrder:
-    """Job `number`, which goes on where the one before stopped."""
+    """Job `number`, which goes on where the one before stopped.
+
+    A Job counts stored numbers, and every earlier Job may have taken one of them for its manifest.
+    """
     freezes = view.spec["purpose"] == Purpose.BASELINE
     valid = view.evidence.slots - view.evidence.void_slots
     return JobOrder(
@@ -117,7 +120,7 @@ def order_job(view: BenchmarkView, number: int, canary: PodView, twin: PodView, 
         benchmark_uid=view.uid,
         number=number,
         start_slot=view.evidence.slots,
-        max_slots=max_slots,
+        max_slots=max_slots + number,
         valid_slots=max(FREEZE_SLOTS - valid, 1) if freezes else None,
         spec=view.spec,
         canary=PodTarget(canary.name, canary.ip, canary.pool.revision),
