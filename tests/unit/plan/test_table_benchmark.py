@@ -88,8 +88,8 @@ def test_the_budget_is_granted_once_more_and_then_the_change_is_held() -> None:
     # When the Job has ended
     sim.fail_job()
     sim.run(lambda s: s.orders[-1].number == 1)
-    # Then the next one goes on behind the stored slots, up to twice the budget
-    assert (sim.orders[-1].start_slot, sim.orders[-1].max_slots) == (120, 240)
+    # Then the next one goes on behind the stored slots, up to twice the budget and one number for a manifest
+    assert (sim.orders[-1].start_slot, sim.orders[-1].max_slots) == (120, 241)
     # When that is spent too
     sim.slots(replace(SPENT, slots=240, requests=24_000))
     sim.run(lambda s: s.state == "Held")
