@@ -12,6 +12,7 @@ from .progress import ClusterError, call
 
 GO_SOURCES = SOURCES / "go"
 CLIENT_VERSION = "k8s.io/client-go/pkg/version"
+HELM = "helm.sh/helm/v3"
 COMPONENT_VERSION = "k8s.io/component-base/version"
 KUBERNETES_PROGRAMS = (
     "kube-apiserver",
@@ -34,14 +35,16 @@ int main(void) {
 
 
 def linker_flags() -> str:
-    """Versions that a build from a module would otherwise report as v0.0.0-master."""
+    """Versions that a build from a module would otherwise report as v0.0.0-master, or, in helm, as Kubernetes 1.20."""
     major, minor, _ = KUBERNETES_VERSION.split(".")
     values = {
         f"{COMPONENT_VERSION}.gitVersion": f"v{KUBERNETES_VERSION}",
         f"{COMPONENT_VERSION}.gitMajor": major,
         f"{COMPONENT_VERSION}.gitMinor": minor,
         f"{CLIENT_VERSION}.gitVersion": f"v{KUBERNETES_VERSION}",
-        "helm.sh/helm/v3/internal/version.version": f"v{HELM_VERSION}",
+        f"{HELM}/internal/version.version": f"v{HELM_VERSION}",
+        f"{HELM}/pkg/chartutil.k8sVersionMajor": major,
+        f"{HELM}/pkg/chartutil.k8sVersionMinor": minor,
     }
     return "-s -w " + " ".join(f"-X {name}={value}" for name, value in values.items())
 
@@ -49,7 +52,7 @@ def linker_flags() -> str:
 def packages() -> list[str]:
     """The Go packages to build, in one call, so that they share compiled packages."""
     kubernetes = [f"k8s.io/kubernetes/cmd/{name}" for name in KUBERNETES_PROGRAMS]
-    return [*kubernetes, "helm.sh/helm/v3/cmd/helm", "./coredns"]
+    return [*kubernetes, f"{HELM}/cmd/helm", "./coredns"]
 
 
 def go_programs(base: Path) -> Path:
