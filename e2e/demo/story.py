@@ -16,9 +16,11 @@ ROLLOUT: dict[str, Any] = {
     "benchmark": {"ratePerSecond": 10, "slot": {"requests": 50, "minSeconds": 2}},
     "keepPrevious": "2m",
 }
-HARMFUL = {"args": ["--max-num-seqs=1"]}
-HELPFUL = {"args": ["--max-num-seqs=16"]}
-BROKEN = {"template": {"spec": {"containers": [{"name": "engine", "image": "local/no-such-engine:1"}]}}}
+MODEL, SMALLER_MODEL = "file:///models/deep", "file:///models/tiny"
+HARMFUL = {"engine": {"args": ["--max-num-seqs=1"]}}
+HELPFUL = {"model": {"uri": SMALLER_MODEL}}
+NO_IMAGE = {"spec": {"containers": [{"name": "engine", "image": "local/no-such-engine:1"}]}}
+BROKEN = HELPFUL | {"engine": {"template": NO_IMAGE}}
 
 
 @dataclass
@@ -43,14 +45,14 @@ class LateError(RuntimeError):
     """A step did not get where it should in time."""
 
 
-def service(engine: dict[str, Any] | None = None) -> dict[str, Any]:
-    """The manifest that the user applies."""
-    spec: dict[str, Any] = {"model": {"uri": "file:///models/tiny"}, "rollout": ROLLOUT}
+def service(**change: Any) -> dict[str, Any]:
+    """The manifest that the user applies; `change` replaces parts of the spec."""
+    spec: dict[str, Any] = {"model": {"uri": MODEL}, "rollout": ROLLOUT}
     return {
         "apiVersion": "tailguard.dev/v1alpha1",
         "kind": "InferenceService",
         "metadata": {"name": SERVICE},
-        "spec": spec | ({"engine": engine} if engine else {}),
+        "spec": spec | change,
     }
 
 
@@ -77,7 +79,7 @@ class Story:
         """One sequence at a time: the queue grows, the verdict is ROLLBACK, users never leave stable."""
         with self._step("harmful change", "ROLLBACK") as step:
             stable = self._status()["stable"]["revision"]
-            self.kube.apply(service(HARMFUL))
+            self.kube.apply(service(**HARMFUL))
             status = self._wait(lambda s: _state(s) in ("Rejected", "Held", "Stable", "Kept") and _new(s, stable), 1500)
             self._judged(step, status)
             self.rejected_benchmark = status["rollout"].get("benchmark", "")
@@ -87,10 +89,10 @@ class Story:
             self._check(step, status["rollout"]["specHash"] in hashes, "the hash is not remembered")
 
     def helpful_change(self) -> None:
-        """More sequences at a time: PROMOTE, users move in one step, previous pods are kept and then removed."""
+        """A smaller model, faster in every metric: PROMOTE, users move in one step, the way back is removed later."""
         with self._step("helpful change", "PROMOTE") as step:
             before = self._status()
-            self.kube.apply(service(HELPFUL))
+            self.kube.apply(service(**HELPFUL))
             status = self._wait(lambda s: _state(s) in ("Kept", "Held", "Rejected") and _changed(s, before), 2400)
             self._judged(step, status)
             self._check(step, self._selected() == status["stable"]["revision"], "users are not on the new revision")
@@ -107,7 +109,7 @@ class Story:
         """An image that does not exist: rejected with the pod's own reason."""
         with self._step("broken change", "Rejected") as step:
             stable = self._status()["stable"]["revision"]
-            self.kube.apply(service(HELPFUL | BROKEN))
+            self.kube.apply(service(**BROKEN))
             status = self._wait(lambda s: _state(s) in ("Rejected", "Held") and _new(s, stable), 900)
             step.seen = _state(status)
             step.why = status["rollout"].get("message", "")
@@ -116,7 +118,7 @@ class Story:
 
     def back_to_stable(self) -> None:
         """The spec is the stable one again, so that the demo can be run again and the cluster is tidy."""
-        self.kube.apply(service(HELPFUL))
+        self.kube.apply(service(**HELPFUL))
         self._wait(lambda s: _state(s) == "Stable", 60)
 
     @contextmanager

@@ -41,6 +41,7 @@ runtimeImage: {{ default (include "tailguard.image" .) .Values.runtime.image }}
 runtimeCommand: {{ toJson (default .Values.command .Values.runtime.command) }}
 jobTemplate: {{ toJson .Values.runtime.jobTemplate }}
 guardTemplate: {{ toJson .Values.runtime.guardTemplate }}
+gate: {{ toJson .Values.runtime.gate }}
 profiles:
 {{- range $name, $profile := .Values.engines }}
 {{- if $profile }}

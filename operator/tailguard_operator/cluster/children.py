@@ -87,7 +87,7 @@ class Nursery:
         owner = seen.live.owner
         canary, twin = (seen.live.data(arm.revision) for arm in (order.canary, order.twin))
         jsonl = seen.world.workload.jsonl if order.spec["workload"].get("configMap") else None
-        plan = measure.plan_config_map(owner, order, canary, twin, jsonl)
+        plan = measure.plan_config_map(owner, order, canary, twin, jsonl, self._installation.gate)
         for obj in (*measure.job_account(owner), plan, measure.job(owner, order, self._installation)):
             yield Child(obj, None)
 

@@ -8,7 +8,7 @@ from tailguard_operator.api.base import API_VERSION
 from tailguard_operator.plan.decision import BaselineOrder, BenchmarkOrder, JobOrder, PodTarget
 from tailguard_operator.resources.overlay import merge
 from tailguard_operator.resources.owner import BENCHMARK_LABEL, SERVICE_LABEL, Owner
-from tailguard_operator.resources.profile import Installation
+from tailguard_operator.resources.profile import Gate, Installation
 from tailguard_operator.resources.workload import KEY as WORKLOAD_KEY
 from tailguard_runtime.engines import PROBE_PORT, SERVING_PORT
 
@@ -22,6 +22,7 @@ ASSUMED_CONTEXT = 1024
 REQUEST_TIMEOUT_SECONDS = 60
 WARMUP = {"minRounds": 3, "maxSeconds": 120}
 _CONFIG_MAP_LIMIT = 1024 * 1024
+_NO_GATE = Gate()
 _DEADLINE_MARGIN_SECONDS = 600
 
 
@@ -75,7 +76,12 @@ def plan_name(order: JobOrder) -> str:
 
 
 def plan_config_map(
-    owner: Owner, order: JobOrder, canary: Mapping[str, Any], twin: Mapping[str, Any], jsonl: str | None
+    owner: Owner,
+    order: JobOrder,
+    canary: Mapping[str, Any],
+    twin: Mapping[str, Any],
+    jsonl: str | None,
+    gate: Gate = _NO_GATE,
 ) -> dict[str, Any]:
     """The immutable ConfigMap with the Job's plan and, if there are some, the user's requests.
 
@@ -85,11 +91,14 @@ def plan_config_map(
         canary: stored data of the canary's revision.
         twin: stored data of the twin's revision.
         jsonl: the user's requests; None for the default workload.
+        gate: how late the generator may be here.
 
     Raises:
         PlanError: the arms answer to different names, or plan and requests are too large for a ConfigMap.
     """
     plan = _plan(owner, order, canary, twin, jsonl is not None)
+    if limits := gate.to_object():
+        plan["gate"] = limits
     data = {PLAN_KEY: json.dumps(plan, indent=1, sort_keys=True)} | ({WORKLOAD_KEY: jsonl} if jsonl is not None else {})
     size = sum(len(key) + len(text.encode()) for key, text in data.items())
     if size > _CONFIG_MAP_LIMIT:

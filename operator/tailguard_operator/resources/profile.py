@@ -27,6 +27,18 @@ class Profile(Model):
     ] = None
 
 
+class Gate(Model):
+    """How late the load generator may be before a slot is void; what is not said is the generator's own default.
+
+    Both arms are sent to by one generator in a coin's order, so lateness is noise that favours neither. Where the
+    generator has to share its core with the control plane, as on a small test cluster, it needs more room.
+    """
+
+    lateness_milliseconds: Annotated[int | None, Field(ge=1, description="P99 of send lateness.")] = None
+    loop_lag_milliseconds: Annotated[int | None, Field(ge=1, description="P99 of the event loop's lag.")] = None
+    rate_percent: Annotated[int | None, Field(ge=1, le=100, description="Achieved against scheduled rate.")] = None
+
+
 class Installation(Model):
     """What the administrator set up: the profiles, and the image that holds Tailguard's own runtime."""
 
@@ -46,6 +58,7 @@ class Installation(Model):
             description="Overlay of engine pods, below the profile's: what their init containers need.",
         ),
     ]
+    gate: Annotated[Gate, Field(description="How late the load generator may be.")] = Gate()
     namespace: Annotated[Name, Field(description="Namespace of the operator.")]
 
     @model_validator(mode="after")

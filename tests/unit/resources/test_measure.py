@@ -19,7 +19,7 @@ from tailguard_operator.resources.measure import (
     plan_name,
 )
 from tailguard_operator.resources.owner import Owner
-from tailguard_operator.resources.profile import Installation
+from tailguard_operator.resources.profile import Gate, Installation
 from tailguard_operator.resources.workload import SIZE_LIMIT
 from tailguard_runtime.load.plan import Plan
 
@@ -195,7 +195,9 @@ def test_the_account_may_do_what_the_charts_role_says_and_no_pod_gets_its_token_
         "kind": "ClusterRole",
         "name": "tailguard-benchmark",
     }
-    assert binding["subjects"] == [{"kind": "ServiceAccount", "name": "chat-tailguard-benchmark", "namespace": "team-a"}]
+    assert binding["subjects"] == [
+        {"kind": "ServiceAccount", "name": "chat-tailguard-benchmark", "namespace": "team-a"}
+    ]
     assert binding["metadata"]["ownerReferences"][0]["uid"] == "uid-1"
 
 
@@ -220,3 +222,17 @@ def test_a_freeze_ends_after_so_many_valid_slots_whatever_they_show(owner: Owner
     # Then its plan says so, and that of a comparison leaves it to the evidence
     assert plan(owner, freezing)["validSlots"] == 7
     assert "validSlots" not in plan(owner, order)
+
+
+def test_the_installation_says_how_late_the_generator_may_be(owner: Owner, order: JobOrder) -> None:
+    # Given an installation whose generator shares its core
+    gate = Gate(lateness_milliseconds=30)
+    # Then the plan has that limit, the rest is the generator's own, and without one nothing is said
+    made = json.loads(plan_config_map(owner, order, CANARY, TWIN, None, gate)["data"]["plan.json"])
+    read = Plan.model_validate(made)
+    assert (made["gate"], read.gate.lateness_milliseconds, read.gate.rate_percent) == (
+        {"latenessMilliseconds": 30},
+        30,
+        1,
+    )
+    assert "gate" not in plan(owner, order)
