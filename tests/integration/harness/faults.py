@@ -4,8 +4,10 @@ Every request of the operator goes through its `Cluster`, and this one stands be
 Lease) and the API server. Writes of the Lease are left out: a crash between them is a crash between the others.
 """
 
+import hashlib
 import json
 import os
+import re
 import signal
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
@@ -16,6 +18,8 @@ from tailguard_operator.cluster.kinds import Kind, Object
 
 T = TypeVar("T")
 
+_PASSING = re.compile(r"movedBy|/mover$|resourceVersion|Time$|^since$|^at$|At$|spentSeconds|podMinutes")
+
 
 class FaultyCluster:
     """A `Cluster` with one fault.
@@ -23,14 +27,15 @@ class FaultyCluster:
     Args:
         cluster: the real one.
         journal: file that gets a line of JSON for each write done.
-        die_after: SIGKILL to itself right after this write, counted from 1; 0 never.
+        mortal: SIGKILL to itself right after the first write that no life before has died with. Some writes name their
+            writer, and are made again by the next one before it goes on; those are the same write here.
         stop_before: SIGSTOP to itself right before the first write that starts so, such as `apply Service`; "" never.
     """
 
-    def __init__(self, cluster: Cluster, journal: str, die_after: int = 0, stop_before: str = ""):
+    def __init__(self, cluster: Cluster, journal: str, mortal: bool = False, stop_before: str = ""):
         self._cluster, self._journal = cluster, Path(journal)
-        self._die_after, self._stop_before = die_after, stop_before
-        self._done = 0
+        self._mortal, self._stop_before = mortal, stop_before
+        self._deaths = deaths(self._journal) if mortal else frozenset()
 
     async def get(self, kind: Kind, namespace: str | None, name: str) -> Object:
         return await self._cluster.get(kind, namespace, name)
@@ -70,9 +75,9 @@ class FaultyCluster:
         except Exception as error:
             self._note({"failed": what, "error": str(error)})
             raise
-        self._done += 1
-        self._note({"done": what, "number": self._done})
-        if self._done == self._die_after:
+        self._note({"done": what})
+        if self._mortal and (words := fingerprint(verb, obj)) not in self._deaths:
+            self._note({"died": words})
             os.kill(os.getpid(), signal.SIGKILL)
         return answer
 
@@ -80,3 +85,22 @@ class FaultyCluster:
         """Append a line that survives the death of this process."""
         with self._journal.open("a") as out:
             out.write(json.dumps(dict(line)) + "\n")
+
+
+def deaths(journal: Path) -> frozenset[str]:
+    """Fingerprints of the writes that earlier lives ended with."""
+    lines = [json.loads(line) for line in journal.read_text().splitlines()] if journal.exists() else []
+    return frozenset(str(line["died"]) for line in lines if "died" in line)
+
+
+def fingerprint(verb: str, obj: Object) -> str:
+    """Tells writes apart by what they say, whoever says it and whenever."""
+    text = json.dumps([verb, _lasting(obj)], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _lasting(value: object) -> object:
+    """The data without what names the writer, the moment or the version."""
+    if isinstance(value, dict):
+        return {key: _lasting(each) for key, each in value.items() if not _PASSING.search(key)}
+    return [_lasting(each) for each in value] if isinstance(value, list) else value
