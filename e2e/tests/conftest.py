@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Iterator
 
 import pytest
-from e2e.cluster.layout import REPOSITORY
-from e2e.demo.kube import Kube
+from e2e.cluster.layout import REPOSITORY, State
+from e2e.demo.install import NAMESPACE as SYSTEM
+from e2e.demo.install import install
+from e2e.demo.kube import Kube, KubeError
+from e2e.tests.scenario import Scenario
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -36,3 +39,52 @@ def tailguard(kube: Kube) -> Run:
 def demo() -> subprocess.CompletedProcess[bytes]:
     """`make demo`, played once for all tests that look at what it left."""
     return subprocess.run([sys.executable, "-m", "e2e.demo"], cwd=REPOSITORY, timeout=2700)
+
+
+@pytest.fixture(scope="session")
+def operator() -> None:
+    """The operator is installed."""
+    install(Kube.of(SYSTEM))
+
+
+@pytest.fixture(scope="module")
+def s(operator: None, request: pytest.FixtureRequest) -> Iterator[Scenario]:
+    """One service in a fresh namespace, the same for all tests of a module, which tell one story."""
+    story = request.module.__name__.rpartition(".")[2].removeprefix("test_").replace("_", "-")
+    kube = Kube.of(f"tailguard-e2e-{story}")
+    _remove(kube)
+    kube.kubectl("create", "namespace", kube.namespace)
+    yield Scenario(kube)
+    _remove(kube)
+
+
+@pytest.fixture(scope="session")
+def local() -> State:
+    """The local cluster's own state; for what cannot be done to a cluster of the user's."""
+    if os.environ.get("KUBECONTEXT"):
+        pytest.skip("KUBECONTEXT names a cluster of your own, whose node this test would have to touch")
+    return State()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Adds to a failed test what its cluster shows."""
+    report = yield
+    scenario = item.funcargs.get("s") if isinstance(item, pytest.Function) else None
+    if report.when == "call" and report.failed and isinstance(scenario, Scenario):
+        report.sections.append(("cluster", scenario.picture()))
+    return report
+
+
+def _remove(kube: Kube) -> None:
+    """The namespace is gone; engines that nobody uses any more need not drain."""
+    if kube.get("namespace", kube.namespace) is None:
+        return
+    kube.kubectl("delete", "inferenceservices,deployments,replicasets,jobs", "--all")
+    kube.kubectl("delete", "pods", "--all", "--force", "--grace-period=0")
+    try:
+        kube.kubectl("delete", "namespace", kube.namespace, "--timeout=240s")
+    except KubeError as error:
+        raise KubeError(f"namespace {kube.namespace} does not go away: {error}") from error
