@@ -62,7 +62,7 @@ def test_an_operator_killed_around_the_switch_comes_to_the_same_end(s: Scenario)
         "pools": {"serving": 1},
         "revisions": {new},
         "baselines": {(new, "Promoted")},
-        "benchmarks": ["Baseline", "Canary"],
+        "benchmarks": {"Baseline", "Canary"},
         "remembered": None,
         "previous": None,
     }
@@ -81,7 +81,7 @@ def _end(s: Scenario) -> dict[str, Any]:
         "pools": s.sizes(),
         "revisions": {r["metadata"]["labels"][REVISION_LABEL] for r in s.owned("controllerrevisions")},
         "baselines": {(b["spec"]["revision"], b["spec"]["calibration"]) for b in s.owned("baselines")},
-        "benchmarks": sorted(b["spec"]["purpose"] for b in s.owned("benchmarks")),
+        "benchmarks": {b["spec"]["purpose"] for b in s.owned("benchmarks")},
         "remembered": status.get("remembered"),
         "previous": status.get("previous"),
     }
