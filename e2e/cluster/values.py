@@ -16,7 +16,7 @@ PROFILE = "vllm-cpu"
 MODELS = Path("/models")
 SOURCE_FOLDERS = ("operator", "runtime", "kernels")
 CONTEXT = 256
-CONCURRENT = 4
+CONCURRENT = 8
 # The generator shares its core with the whole control plane.
 GATE = {"latenessMilliseconds": 30, "loopLagMilliseconds": 60, "ratePercent": 3}
 TASKSET = "/usr/bin/taskset"

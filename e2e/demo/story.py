@@ -13,7 +13,7 @@ from e2e.demo.kube import Kube
 SERVICE = "chat"
 POLL_SECONDS = 1.0
 ROLLOUT: dict[str, Any] = {
-    "benchmark": {"ratePerSecond": 10, "slot": {"requests": 50, "minSeconds": 2}},
+    "benchmark": {"ratePerSecond": 14, "slot": {"requests": 50, "minSeconds": 2}},
     "keepPrevious": "2m",
 }
 MODEL, SMALLER_MODEL = "file:///models/deep", "file:///models/tiny"

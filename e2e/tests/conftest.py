@@ -38,7 +38,7 @@ def tailguard(kube: Kube) -> Run:
 @pytest.fixture(scope="session")
 def demo() -> subprocess.CompletedProcess[bytes]:
     """`make demo`, played once for all tests that look at what it left."""
-    return subprocess.run([sys.executable, "-m", "e2e.demo"], cwd=REPOSITORY, timeout=2700)
+    return subprocess.run([sys.executable, "-m", "e2e.demo"], cwd=REPOSITORY, timeout=4200)
 
 
 @pytest.fixture(scope="session")
