@@ -4,6 +4,7 @@ Every request of the operator goes through its `Cluster`, and this one stands be
 Lease) and the API server. Writes of the Lease are left out: a crash between them is a crash between the others.
 """
 
+import asyncio
 import hashlib
 import json
 import os
@@ -69,7 +70,7 @@ class FaultyCluster:
             self._stop_before = ""
             self._note({"stopped": what})
             os.kill(os.getpid(), signal.SIGSTOP)
-            self._note({"woken": what})
+            send = self._on_its_way(what, send)
         try:
             answer = await send()
         except Exception as error:
@@ -80,6 +81,20 @@ class FaultyCluster:
             self._note({"died": words})
             os.kill(os.getpid(), signal.SIGKILL)
         return answer
+
+    def _on_its_way(self, what: str, send: Callable[[], Awaitable[T]]) -> Callable[[], Awaitable[T]]:
+        """The same request, which nobody can call back any more, not even by ending the task that made it."""
+
+        async def finish() -> T:
+            request = asyncio.ensure_future(send())
+            try:
+                return await asyncio.shield(request)
+            except asyncio.CancelledError:
+                await asyncio.wait([request])
+                self._note({"failed" if request.exception() else "done": what})
+                raise
+
+        return finish
 
     def _note(self, line: Mapping[str, Any]) -> None:
         """Append a line that survives the death of this process."""
