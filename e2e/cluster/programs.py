@@ -29,6 +29,7 @@ static void finish(int signal_number) { (void)signal_number; _exit(0); }
 int main(void) {
   signal(SIGTERM, finish);
   signal(SIGINT, finish);
+  signal(SIGCHLD, SIG_IGN); /* orphans of a shared process namespace end here: reaped by the kernel */
   for (;;) pause();
 }
 """

@@ -142,6 +142,8 @@ class WorkQueue:
                 delay = await self._pass(key, entry)
             finally:
                 entry.running_since = None
+            if (task := asyncio.current_task()) and task.cancelling():
+                raise asyncio.CancelledError
             self._schedule(key, entry, delay)
 
     async def _pass(self, key: Key, entry: _Entry) -> float | None:

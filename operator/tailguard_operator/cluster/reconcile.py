@@ -103,14 +103,12 @@ class Reconciler:
 
     async def _write(self, seen: Observation, decision: Decision, children: Iterable[Child]) -> None:
         changed = await self._applier.status(seen, decision)
-        try:
-            await self._applier.objects(seen, children)
-            await asyncio.gather(*map(self._closer.close, decision.close_connections))
-            await self._applier.leave(seen, decision, self._now())
-        finally:
-            # Also after a conflict: the next pass finds this status written and has nothing to tell any more.
-            if changed:
-                await self._tell(seen, decision)
+        if changed:
+            # Before the objects: the decision is in force, and a pass that ends in a conflict is not told again.
+            await self._tell(seen, decision)
+        await self._applier.objects(seen, children)
+        await asyncio.gather(*map(self._closer.close, decision.close_connections))
+        await self._applier.leave(seen, decision, self._now())
 
     async def _tell(self, seen: Observation, decision: Decision) -> None:
         _count(seen.world.status, decision.status)

@@ -97,9 +97,13 @@ class EngineRendering:
     def pod_spec(self) -> dict[str, Any]:
         """A pod's spec without what other parts add: labels, affinity, security context.
 
-        Service links are off: a Service named `vllm` would set VLLM_PORT to a URI, which stops vLLM.
+        Service links are off: a Service named `vllm` would set VLLM_PORT to a URI, which stops vLLM. The containers
+        share their process namespace: as process 1 of its own, an engine that is still importing has no handler for
+        SIGTERM, so the kernel would drop it, and a pod that is deleted while it starts would last its whole grace
+        period.
         """
         return {
+            "shareProcessNamespace": True,
             "enableServiceLinks": False,
             "terminationGracePeriodSeconds": self.termination_grace_seconds,
             "initContainers": [dict(container) for container in self.init_containers],

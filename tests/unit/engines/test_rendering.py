@@ -141,6 +141,10 @@ def test_rule_15_service_links_are_off() -> None:
     assert ADAPTER.render(INPUT).pod_spec()["enableServiceLinks"] is False
 
 
+def test_an_engine_that_still_starts_can_be_stopped_since_it_is_not_process_1() -> None:
+    assert ADAPTER.render(INPUT).pod_spec()["shareProcessNamespace"] is True
+
+
 def test_rule_16_shared_memory_is_a_counted_memory_volume() -> None:
     rendering = ADAPTER.render(replace(INPUT, args=("-tp", "4", "--pipeline-parallel-size=2")))
     volume = next(v for v in rendering.volumes if v["name"] == "shm")
