@@ -75,6 +75,8 @@ def _ready(turn: Turn) -> tuple[bool, str, str]:
         return _not_yet(turn)
     pods = turn.world.pods_of(key) if (key := serving_of_stable(turn.status)) else ()
     ready = sum(p.ready for p in pods)
+    if ready and turn.world.service is None:
+        return False, "Starting", f"the Service that selects revision {stable.revision} is being made"
     if ready:
         return True, "Serving", f"revision {stable.revision} serves with {ready} Ready pods"
     if turn.world.spec.replicas == 0:
