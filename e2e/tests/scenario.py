@@ -16,12 +16,13 @@ import yaml
 from e2e.demo.install import NAMESPACE as SYSTEM
 from e2e.demo.install import RELEASE
 from e2e.demo.kube import Kube, KubeError
+from e2e.demo.story import ROLLOUT
 
 Object = dict[str, Any]
 
 SERVICE_LABEL, REVISION_LABEL, ROLE_LABEL = (f"tailguard.dev/{name}" for name in ("service", "revision", "role"))
 TINY, DEEP = "file:///models/tiny", "file:///models/deep"
-DEMO_LOAD: Mapping[str, Any] = {"ratePerSecond": 10, "slot": {"requests": 50, "minSeconds": 2}}
+DEMO_LOAD: Mapping[str, Any] = ROLLOUT["benchmark"]
 QUICK_LOAD: Mapping[str, Any] = {"ratePerSecond": 10, "slot": {"requests": 20, "minSeconds": 2}}
 """A slot takes 4 s: for stories whose verdict does not matter."""
 
