@@ -33,7 +33,7 @@ Helm = Callable[..., "subprocess.CompletedProcess[str]"]
 def helm(tmp_path_factory: pytest.TempPathFactory) -> Helm:
     """Helm, with a home of its own."""
     program, home = go_programs(cache_folder()) / "helm", tmp_path_factory.mktemp("helm")
-    environment = {f"HELM_{name}_HOME": str(home / name) for name in ("CACHE", "CONFIG", "DATA")}
+    environment = {f"HELM_{name}_HOME": str(home / name) for name in ("CACHE", "CONFIG", "DATA")} | {"HOME": str(home)}
 
     def run(*arguments: str | Path) -> "subprocess.CompletedProcess[str]":
         return subprocess.run([program, *arguments], capture_output=True, text=True, env=environment, timeout=120)
