@@ -64,7 +64,7 @@ unit: $(READY) ## Unit tests
 
 .PHONY: integration
 integration: $(READY) ## Tests on a real API server with FakeKubelet
-	@$(BIN)/pytest tests/integration -n 3
+	@$(BIN)/pytest tests/integration -n 3 --dist loadfile
 
 .PHONY: smoke
 smoke: $(READY) cluster-up ## The demo and one end-to-end test per feature
