@@ -16,13 +16,13 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from tailguard_operator.api.benchmark import Purpose
+from tailguard_operator.plan.orders import FREEZE_SLOTS
 from tailguard_operator.plan.world import Evidence, ObjectiveResult
 
 if TYPE_CHECKING:
     from tailguard_runtime.judge import Arm, JudgeSpec, Process, Slot
 
 ARMS: "tuple[Arm, ...]" = ("canary", "twin")
-FREEZE_SLOTS = 10
 _GOES_ON = "Continue"
 _KEPT = 8
 _POLITE = 19

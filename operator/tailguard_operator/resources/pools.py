@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tailguard_operator.api.base import GROUP
+from tailguard_operator.plan.arms import DEADLINE_MARGIN_SECONDS
 from tailguard_operator.plan.decision import Pool
 from tailguard_operator.plan.world import PoolKey
 from tailguard_operator.resources.overlay import merge
@@ -11,8 +12,6 @@ from tailguard_operator.resources.owner import REVISION_LABEL, ROLE_LABEL, SERVI
 
 MOVER_ANNOTATION = f"{GROUP}/mover"
 """`leaseTransitions` of the leader that moved users here; an older leader's delete or scale-down then fails."""
-PROGRESS_MARGIN_SECONDS = 120
-"""Beyond the longest start that the start-up probe allows: scheduling and pulling the image."""
 AVOID_ANNOTATION = f"{GROUP}/avoid-nodes"
 """The nodes that the pool's pods were told to avoid when it was made."""
 _AVOIDANCE_WEIGHT = 100
@@ -56,7 +55,7 @@ def deployment(
             "replicas": pool.replicas,
             "selector": {"matchLabels": labels},
             "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}},
-            "progressDeadlineSeconds": data["startupSeconds"] + PROGRESS_MARGIN_SECONDS,
+            "progressDeadlineSeconds": data["startupSeconds"] + DEADLINE_MARGIN_SECONDS,
             "revisionHistoryLimit": 0,
             "template": _placed(merge(data["template"], {"metadata": {"labels": labels}}), avoided),
         },
